@@ -1,5 +1,5 @@
-// hold(): runs your model, cut before the modules that you name, as a pipeline, and compares it with the whole model on
-// one device.
+// hold(): runs a custom model as a pipeline, cut before modules that the caller names, and judges the results against
+// the whole model on one device.
 //
 //   struct Net : torch::nn::Module {
 //     torch::nn::Linear a = register_module("a", torch::nn::Linear(16, 16));
@@ -7,13 +7,13 @@
 //     at::Tensor forward(at::Tensor x) { return plumbline::call(b, at::gelu(plumbline::call(a, x))); }
 //   };
 //   int main() {
-//     return plumbline::hold<Net>({.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss = {LossKind::Sum}});
+//     return plumbline::hold<Net>(
+//         {.split = {"b"}, .inputs = {at::randn({8, 16})}, .loss = {plumbline::LossKind::Sum}});
 //   }
 //
-// There is one stage more than split points. The schedule determines the number of ranks (for 4 stages, 1f1b needs 4
-// and
-// zb-v 2). Ranks are threads of this process or, under mpirun, its processes; a schedule that needs another number of
-// processes is unsupported.
+// There is one stage more than split points. Without mpirun, ranks are threads of this process, and the schedule
+// determines their number (for 4 stages, 1f1b needs 4 and zb-v 2). Under mpirun, ranks are the processes: their number
+// must divide the number of stages, and a schedule that needs another number of ranks is reported as unsupported.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -32,27 +32,34 @@ namespace plumbline::conformance {
 struct HoldOptions {
   /// Qualified names of the modules before which a stage begins; forward enters them through plumbline::call().
   std::vector<std::string> split;
-  /// One batch, which every step uses.
+  /// The batch, which every step uses. Floating-point inputs are float32 or bfloat16.
   std::vector<at::Tensor> inputs;
-  at::Tensor target = {};
+  at::Tensor target = {};  ///< required by LossKind::Mse and LossKind::CrossEntropy
   reference::LossSpec loss = {};
-  /// How each input is divided; empty: all along dimension 0.
+  /// How each input is divided into micro-batches; inputs without an entry are divided along dimension 0.
   std::vector<microbatch::ChunkSpec> chunks = {};
   int microbatches = 4;
-  std::string schedules = "*";  ///< a pattern of names
+  std::string schedules = "*";  ///< a shell pattern for names of schedules
   std::vector<reference::Step> steps = {reference::StepKind::Train};
   reference::OptimizerSpec optimizer = {};
-  uint64_t seed = 1;
+  uint64_t seed = 1;  ///< of the parameters and of random layers
 };
 
-/// The module and its forward call.
+/// A custom model: its root module, and its forward from the inputs to the outputs.
 struct OwnModel {
   std::shared_ptr<torch::nn::Module> module;
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
 };
 
-/// Constructs the model for each rank and each oracle, each time after at::manual_seed(seed). Prints the matrix and the
-/// first differences. Returns the exit code: 0 all equal, 1 a result differs, 2 the model cannot be cut or captured.
+/// Runs the model under every matching schedule, prints the matrix and one line for each verdict, and returns the exit
+/// code of the process. Every rank and every oracle constructs its own model: `make` is called from any thread, but
+/// never concurrently, each time with the default generator seeded with `seed`.
+///
+/// 0: every result is equal, or this process is not rank 0 of an MPI run, in which only rank 0 judges. 1: a result
+/// differs, the oracles disagree, or a run ends with an error or a time-out. 2: an option is invalid, the model cannot
+/// be cut or captured, no schedule matches or can run, or the number of MPI processes does not fit. Throws nothing
+/// derived from std::exception; over MPI an error other than InputError aborts all processes. Sets the number of
+/// LibTorch's threads to 1.
 int hold(const std::function<OwnModel()>& make, const HoldOptions& options);
 
 namespace detail {
@@ -67,7 +74,8 @@ std::vector<at::Tensor> forward_on(Net& net, Output (Owner::*forward)(Inputs...)
 
 }  // namespace detail
 
-/// For a module with a default constructor whose forward takes tensors and returns one (or a vector of them).
+/// hold() for a module class with a default constructor, whose forward takes tensors and returns a tensor or a vector
+/// of tensors.
 template <class Net>
 int hold(const HoldOptions& options) {
   return hold(

@@ -1,8 +1,9 @@
-// Fault: decorates one rank of a run from outside and does one thing wrong on purpose; the engine does not know of it.
-// engine_subject.cc applies every member that is not empty.
+// Fault: decorators around the parts of one rank that inject one deliberate error. The engine does not know of faults.
+// run_case_on_rank() (backend/engine_subject.h) installs every member of a fault that is not empty, except `transport`,
+// which its caller installs.
 //
-// A fault reports each change that it made (FaultSite::happens). A run that passes although its fault happened missed
-// it; a fault that never happened proves nothing about the case.
+// A fault reports each actual change (FaultSite::happens). A run that passes although its fault changed something
+// missed the fault; a fault that changed nothing proves nothing about the case.
 #pragma once
 
 #include <atomic>
@@ -16,13 +17,13 @@
 
 namespace plumbline::conformance {
 
-/// The rank that a fault decorates. Case, schedule and counter must outlive the fault.
+/// The rank into which a fault is injected. Case, schedule and counter must outlive the fault.
 struct FaultSite {
   const reference::Case& of;
   const schedule::Schedule& schedule;
   uint64_t seed = 0;
   int rank = 0;
-  std::atomic<int64_t>& happened;  ///< shared by the ranks of a process
+  std::atomic<int64_t>& happened;  ///< number of actual changes, by all ranks of the process
 
   int ranks() const { return static_cast<int>(schedule.ranks.size()); }
   int microbatches() const { return schedule.microbatches; }
@@ -30,7 +31,7 @@ struct FaultSite {
   void happens() const { ++happened; }
 };
 
-/// An empty member changes nothing.
+/// An empty member changes nothing. A decorator must not outlive `inner` if it receives it by reference.
 struct Fault {
   std::function<void(schedule::Schedule&)> schedule = {};
   std::function<void(engine::EngineOptions&)> options = {};
@@ -38,7 +39,7 @@ struct Fault {
   std::function<std::unique_ptr<engine::StageRunner>(int stage, const split::StageState& state,
                                                      std::unique_ptr<engine::StageRunner> inner)>
       stage = {};
-  /// The result refers to `inner`; so does that of `steps`.
+  /// Installed by the caller of run_case_on_rank().
   std::function<std::unique_ptr<transport::Transport>(transport::Transport& inner)> transport = {};
   std::function<std::unique_ptr<reference::CaseSubject>(reference::CaseSubject& inner)> steps = {};
   std::function<void(reference::Results&)> results = {};

@@ -9,7 +9,9 @@
 
 namespace plumbline::conformance {
 
-/// Splits the model for training on the case's first batch. `model` is the case's, made with the same seed.
+/// Captures `model` in training mode on the whole first batch of `c`, and splits it at stage_points(model, stages).
+/// `model` is the model of `c`, constructed with the same seed; its module is left in training mode. Throws InputError
+/// if the model cannot be cut into that many stages, or cannot be captured.
 split::Pipe case_pipe(const reference::Case& c, const models::Model& model, int stages, uint64_t seed);
 
 }  // namespace plumbline::conformance

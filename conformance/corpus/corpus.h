@@ -11,22 +11,25 @@
 
 namespace plumbline::conformance {
 
-/// All cases, exact ones first.
+/// All cases, axis by axis in the order of cases/axes.h. Valid for the life of the program.
 const std::vector<reference::Case>& corpus();
 
-/// Names that profile() accepts.
+/// The names that profile() accepts: "core", "full", "nightly", "ranks", "smoke", and the name of each feature
+/// (features.h).
 const std::vector<std::string>& profile_names();
 
-/// The cases of a profile, in the order of the corpus: "core" is what a backend must pass, "nightly" the same cases in
-/// more combinations (plan.h), "smoke" four quick ones.
-/// Throws InputError, which lists the names, for another name.
+/// Returns the cases of a profile, in the order of the corpus. "core", "nightly", "full" and "ranks" contain every
+/// case; they differ in the schedules, numbers of ranks and transports that make_plan() combines with the cases
+/// (plan.h). "smoke" contains twelve quick cases. The profile of a feature contains the cases with that feature. Throws
+/// InputError, which lists the accepted names, for any other name.
 std::vector<reference::Case> profile(std::string_view name);
 
-/// The cases whose id matches a shell pattern (fnmatch: * ? [...]). Throws InputError, which names the ids nearest to
-/// the pattern, if none does.
+/// Returns the elements of `cases` whose id matches a shell pattern (fnmatch: * ? [...]). Throws InputError, which
+/// names the ids nearest to the pattern, if no id matches.
 std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& glob);
 
-/// The case with exactly this id. Throws InputError, which names the nearest ids, if there is none.
+/// Returns the case of the corpus with exactly this id. Throws InputError, which names the nearest ids, if no case has
+/// it.
 const reference::Case& find_case(const std::string& id);
 
 /// The case with another number of micro-batches (0: as it is). Exact truth rests on divisions by powers of two: with

@@ -1,6 +1,5 @@
-// The features of a case: named values on the axes of the corpus. Each is also a profile, and `core` covers each of
-// them
-// under every schedule.
+// The features of cases: names such as "uneven" or "bf16" for the properties that a case exercises. Each feature is
+// also a profile (corpus.h), and the profile `core` runs each feature under every schedule that can execute it.
 #pragma once
 
 #include <string>
@@ -13,15 +12,17 @@ namespace plumbline::conformance {
 
 struct Feature {
   std::string name;
-  std::string what;  ///< its description, one line
+  std::string what;  ///< a description, one line
 };
 
-/// All of them, in the order of the axes.
+/// All features in a fixed order: truth, model, values between stages, micro-batches, loss, dtype, state, steps.
 const std::vector<Feature>& features();
 
-/// The features of a case, from its fields, its model and its list `features`, in the order of features().
+/// Returns the names of the case's features in the order of features(). They follow from the fields of the case, from
+/// its model and from its list `features`; throws Error if that list has a name that features() lacks.
 std::vector<std::string> features_of(const reference::Case& c);
 
+/// Whether features_of(c) contains `name`; false for an unknown name.
 bool has_feature(const reference::Case& c, std::string_view name);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// The models of the corpus that a backend may build from its own code, and their hyperparameters.
+// The hyperparameters of the models that a backend may build from its own code instead of the exported program.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 
 namespace plumbline::conformance {
 
-/// "architecture" and its hyperparameters, as INTERPRETING.md describes them; null for a model that only its program
-/// defines.
+/// Returns the object "architecture" of case.json for a model of the zoo: the name of its architecture and its
+/// hyperparameters, which INTERPRETING.md describes. Null for a model that only program.json defines.
 nlohmann::ordered_json architecture_of(const std::string& model);
 
 }  // namespace plumbline::conformance

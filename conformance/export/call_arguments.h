@@ -11,24 +11,27 @@
 
 namespace plumbline::conformance {
 
-/// A value of the program as an argument; null for a negative number.
+/// The JSON form of an argument that is the program value with this number: {"value": 7}, or null for a negative
+/// number.
 inline Json reference(int value) { return value < 0 ? Json(nullptr) : Json{{"value", value}}; }
 
-/// The name of a call's functional operator, with its overload after a period: "aten::add.Tensor" for aten::add.Tensor
-/// and for the in-place aten::add_.Tensor.
+/// The name of the functional form of the node's operator, with the overload after a period: "aten::add.Tensor" both
+/// for aten::add.Tensor and for the in-place aten::add_.Tensor.
 std::string functional_name(const graph::Node& node);
 
-/// The position of the argument `name` in the schema. Throws Error if it has none.
+/// The position of the argument `name` in the operator's schema. Throws Error if the schema lacks that argument.
 size_t argument_index(const graph::Node& node, std::string_view name);
-/// Constant arguments, which must be present.
+/// The value of the argument `name`, which must be a constant integer, or a constant list of integers.
 int64_t integer(const graph::Node& node, std::string_view name);
 std::vector<int64_t> integers(const graph::Node& node, std::string_view name);
 
-/// "F32": exported files use the dtype names of safetensors throughout.
+/// The name of a dtype as in safetensors ("F32"), which all exported files use.
 std::string dtype_json(at::ScalarType dtype);
 
-/// Every argument in `wanted`, in that order. Another argument must have the schema's default, or concern only memory
-/// and devices; otherwise its name is stored in `unsupported`.
+/// Returns the arguments in `wanted` by name, in that order. `number_of` maps a value of the graph to its number in the
+/// program. Every other argument must be None, have the schema's default, or affect only memory, devices or the
+/// generator; if one does not, its name is stored in `unsupported`, which otherwise stays unchanged. Throws Error for
+/// an argument without a JSON form, and for a name that the schema lacks.
 Json call_arguments(const graph::Node& node, std::span<const std::string_view> wanted,
                     const std::function<int(graph::ValueId)>& number_of, std::string& unsupported);
 

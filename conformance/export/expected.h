@@ -1,4 +1,4 @@
-// The expected results of a case as a file, with which a backend's developer can debug without plumbline.
+// The expected results of a case as files, with which a developer can debug a backend without plumbline.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,12 @@
 
 namespace plumbline::conformance {
 
-/// Writes expected.safetensors, and expected.json with the kind of comparison, into `folder`. Exact truth: every
-/// result,
-/// with -0 written as +0. Same-order: every result that this build of LibTorch computes under this schedule. Bounded:
-/// KEY in float64, "KEY.bound" (the largest error allowed for each element) and "KEY.norm" (limit and floor of the gate
-/// on the norm), for outputs, losses, gradients, buffers and parameters.
+/// Computes the expected results and writes them to expected.safetensors in `folder`, which must exist; expected.json
+/// states how to compare them. Tensors are named by result key. Exact truth: every result, with -0 written as +0.
+/// Same-order truth: every result, as this build of LibTorch computes it in the schedule's order of accumulation.
+/// Bounded truth: outputs, losses, input gradients, gradients, buffers and parameters. Each floating-point KEY is in
+/// float64 and has two companions: "KEY.bound", the largest error allowed for each element, and "KEY.norm", the limit
+/// and the floor of its norm gate (NormGate). Throws InputError if a file cannot be written.
 void write_expected(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
                     const std::filesystem::path& folder);
 

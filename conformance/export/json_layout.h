@@ -1,4 +1,5 @@
-// A JSON layout for reading and for diff: a value that fits is on one line; a longer one has one item per line.
+// A JSON layout for people and for diff: a value that fits into 120 columns takes one line; a longer array or object
+// has one item per line, indented by two columns.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,7 +7,7 @@
 
 namespace plumbline::conformance {
 
-/// Ends in a line feed. The same document gives the same text.
+/// Returns the text, which ends in a line feed. Equal documents have equal texts.
 std::string json_layout(const nlohmann::ordered_json& json);
 
 }  // namespace plumbline::conformance

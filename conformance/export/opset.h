@@ -18,10 +18,10 @@ struct OpsetEntry {
   std::vector<std::string_view> arguments;  ///< all of them are exported, in this order
 };
 
-/// By name, ascending.
+/// All operators, by ascending name.
 const std::vector<OpsetEntry>& opset();
 
-/// Null for an operator outside the opset.
+/// The entry of the operator; null for an operator outside the opset.
 const OpsetEntry* find_in_opset(std::string_view name);
 
 }  // namespace plumbline::conformance

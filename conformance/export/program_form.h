@@ -1,4 +1,5 @@
-// The programs of a case: its model cut into stages, captured for every shape and mode that the steps need.
+// The programs of a case: its model cut into stages, captured anew for every combination of input shapes, mode and
+// frozen parameters that occurs in the steps.
 #pragma once
 
 #include <map>
@@ -14,37 +15,42 @@
 
 namespace plumbline::conformance {
 
-/// The model in one mode, for micro-batches of one shape.
+/// The model in one mode, for micro-batches of one shape and one set of frozen parameters.
 struct Program {
   bool training = true;
   split::Pipe pipe;
-  std::vector<PortableStage> stages;
+  std::vector<PortableStage> stages;  ///< the stages of `pipe`, in their order
 };
 
 /// One micro-batch of a step.
 struct ProgramUse {
-  int program = 0;
-  std::vector<at::Tensor> inputs;
-  at::Tensor target;  ///< undefined without a target
+  int program = 0;                 ///< index in ProgramSet::programs()
+  std::vector<at::Tensor> inputs;  ///< pieces of the batch's inputs; undefined: None
+  at::Tensor target;               ///< undefined without a target
+  /// The factor of the micro-batch's mean loss: 1 for micro-batches of equal size, and for a sum.
   double loss_weight = 1.0;
 };
 
 /// The programs that the batches of a case need, numbered in the order of first use.
 class ProgramSet {
  public:
+  /// Constructs the model of `c`, which must outlive the set. Throws InputError if it cannot be cut into that many
+  /// stages.
   ProgramSet(const reference::Case& c, uint64_t seed, int stages);
 
   const models::Model& model() const { return model_; }
   const std::vector<Program>& programs() const { return programs_; }
-  /// The use of a batch by micro-batch. Throws InputError if the program cannot be exported.
+  /// Divides a batch into micro-batches and captures the programs that they need and that the set lacks. Returns one
+  /// entry for each micro-batch. Throws InputError if a program cannot be exported.
   std::vector<ProgramUse> use(const models::Batch& batch, bool training);
-  /// Executes a Freeze or Unfreeze step and returns the names of the matched parameters.
+  /// Executes a Freeze or Unfreeze step on the model, which affects the following calls of use(). Returns the names of
+  /// the parameters that match the shell pattern.
   std::vector<std::string> set_trainable(const std::string& pattern, bool trainable);
 
-  /// program.json.
+  /// The contents of program.json. Precondition: use() was called.
   Json to_json() const;
-  /// Adds the values of parameters, buffers and constants before the first step: "parameter/NAME", "buffer/NAME" and
-  /// "constant/PROGRAM/STAGE/NUMBER".
+  /// Adds the values of parameters, buffers and constants before the first step, as "parameter/NAME", "buffer/NAME" and
+  /// "constant/PROGRAM/STAGE/VALUE". Precondition: use() was called.
   void add_tensors(TensorMap& tensors) const;
 
  private:

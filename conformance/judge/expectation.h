@@ -1,5 +1,5 @@
-// The judge's expectations beyond the detached run. Bounded truth: float64 values of the whole model with a running
-// error bound for each element. Exact truth: the proof that the case is exact.
+// The judge's expectations that do not come from the detached run. Bounded truth: float64 values of the whole model
+// with a running error bound for each element. Exact truth: the proof that every number of the case is exact.
 #pragma once
 
 #include <string>
@@ -10,25 +10,29 @@
 namespace plumbline::conformance {
 
 struct Expectation {
-  TensorMap value;  ///< F64 (integers as they are): output, loss, grad, buffer, param
-  Bounds bounds;
+  /// Kinds output, loss, input-grad, grad, buffer and param. F64; tensors of integers keep their dtype.
+  TensorMap value;
+  Bounds bounds;  ///< of the F64 tensors
 };
 
-/// The whole model by micro-batch in float64, with bounds for the case's own precision; see rounding.h.
+/// Runs the whole model in float64, one micro-batch after another, and bounds the rounding errors of the same
+/// computation in the case's dtype (reference/rounding/rounding.h).
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed);
 
-/// Why the numbers of an exact case may be inexact in its precision; empty if they are proven exact (magnitude.h).
+/// Returns the reason why a number of an exact case may be inexact in the case's dtype; empty if all numbers are proven
+/// exact (reference/rounding/magnitude.h).
 std::string exactness_problem(const reference::Case& c, uint64_t seed);
 
 /// Properties of a case, cut into a given number of stages, that decide which oracles apply.
 struct CaseTraits {
-  bool shares_parameters = false;     ///< a parameter lies in more than one stage
-  bool draws_random_numbers = false;  ///< in training
+  bool shares_parameters = false;     ///< some parameter is used in more than one stage
+  bool draws_random_numbers = false;  ///< in training mode
   bool has_buffers = false;
-  /// Several stages send back a gradient of one value, and one of them (other than the last, whose gradient is added
-  /// first) has already summed several uses. The whole model adds in another order.
+  /// Several stages consume one boundary value, and a stage other than the last consumer uses the value more than once.
+  /// That stage sends back a partial sum, so the gradients are added in another order than in the whole model.
   bool groups_sums = false;
 };
+/// Captures and cuts the model. Throws InputError if it cannot be cut into `stages` stages.
 CaseTraits case_traits(const reference::Case& c, int stages, uint64_t seed);
 
 }  // namespace plumbline::conformance

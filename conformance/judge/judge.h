@@ -1,8 +1,8 @@
 // The judge compares a backend's results with the oracles, and the oracles with each other.
 //
-// It computes every case twice: by the detached stages and by the whole model under plain autograd. The detached run
-// has every boundary value, so it shows where a difference begins. The whole model is never captured or cut, so it
-// shows whether the detached run is right. Backends only deliver results; they never judge them.
+// Two oracles compute every case: the detached run executes the stages one by one, and the whole model runs under plain
+// autograd. The detached run has every boundary value, so it shows where a difference begins. The whole model is never
+// captured or cut, so it shows whether the detached run is right. Backends only deliver results; they never judge them.
 #pragma once
 
 #include <map>
@@ -20,13 +20,18 @@ namespace plumbline::conformance {
 
 struct Expectation;
 
+/// Not thread-safe. Keeps the results of the oracles, so that a judge of many cases takes much memory.
 class Judge {
  public:
   explicit Judge(uint64_t seed) : seed_(seed) {}
 
-  /// Judges the results of a case under one schedule, which determines the number of stages. Each oracle runs once for
-  /// each order of accumulation. Compares only the kinds of `results` in `delivers` (none: all), which must be
-  /// complete.
+  /// Judges the results of a case under one schedule, which determines the number of stages. `results` is keyed by
+  /// result key. Only the kinds in `delivers` are compared, and these must be complete; empty: all kinds. The status is
+  /// Error if the oracles disagree or an exact case is not proven exact. Throws InputError for a name that is not a
+  /// result key, and if the model cannot be cut.
+  ///
+  /// Results of the detached run are cached by case id, number of micro-batches and order of accumulation, those of the
+  /// whole model by case id and number of micro-batches: calls with equal id and number must pass the same case.
   Finding judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
                 const std::vector<reference::ResultKind>& delivers = {});
 
@@ -43,8 +48,9 @@ class Judge {
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
-/// Real numbers must have the same bits only if the backend keeps the schedule's order and computes with our version of
-/// LibTorch; else a same-order case is judged as bounded, and `note` states it. Returns whether it was demoted.
+/// Demotes a same-order case to bounded truth unless the backend keeps the schedule's order and computes with the
+/// version of LibTorch of this build (suffixes such as +cpu are ignored): otherwise real numbers need not have the same
+/// bits. Returns whether the case was demoted; if so, `note` states the reason, otherwise `note` is unchanged.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// Judges the result files of one run's ranks, for `plumbline run` and for `plumbline check` alike.
+// Judges the result files that the ranks of one run wrote, for `plumbline run` and `plumbline check`.
 #pragma once
 
 #include <filesystem>
@@ -9,20 +9,23 @@
 
 namespace plumbline::conformance {
 
-/// The properties of a run, besides its case and schedule, that decide how its files are judged.
+/// The properties of a run, besides its case and schedule, that determine how its files are judged.
 struct RunConditions {
   int ranks = 1;
-  int microbatches = 0;  ///< as in with_microbatches()
-  bool foreign = false;  ///< by a backend other than our runtime: any subset of its ranks may have written files
-  const BackendDescription* backend = nullptr;  ///< lists the kinds it delivers; none: every kind
+  int microbatches = 0;  ///< 0: the number of the case; see with_microbatches()
+  bool foreign = false;  ///< the backend is not our runtime: any subset of its ranks may have written files
+  /// Lists the kinds of results that the backend delivers, and decides on demote() for a foreign backend. Null: every
+  /// kind is delivered.
+  const BackendDescription* backend = nullptr;
 };
 
-/// The result files of one run's ranks in the folder of their group.
+/// The result files of one run in `group`, the output folder of its job, by ascending rank: the existing files of a
+/// foreign backend, or one path for each rank of our runtime, whether or not the file exists.
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunConditions& run);
 
-/// Merges and judges the files. Status Error, with a one-line reason that names the file, if one is missing or cannot
-/// be read.
+/// Merges and judges the files. The status is Error, with a one-line reason, if a file is missing, cannot be read, or
+/// belongs to no rank, and for any other exception; it is Skipped if a float64 case would be demoted to bounded truth.
 Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, const RunConditions& run);
 
 }  // namespace plumbline::conformance

@@ -11,20 +11,20 @@
 namespace plumbline::conformance {
 
 struct RankResults {
-  std::string from;  ///< their source, for messages: "rank 2", or a file
-  TensorMap results;
+  std::string from;   ///< the source of the results, for error messages: "rank 2", or a path
+  TensorMap results;  ///< by result key
 };
 
-/// One map of the results of all ranks. Copies of a shared parameter must be equal: throws Error, naming the rank, if
-/// two disagree on a result, or if one lacks a gradient that another has of a parameter that both have. InputError for
-/// a name that is not a result key.
+/// Returns one map with the results of all ranks. Throws Error, which names the source, if two ranks deliver different
+/// tensors under one key, or if a rank delivers a parameter but lacks a gradient of it that another rank delivers (each
+/// holder of a shared parameter must deliver its gradients). Throws InputError for a name that is not a result key.
 TensorMap merge_results(const std::vector<RankResults>& ranks);
 
-/// result_files(out, c). Throws Error naming the first file whose rank is not below `ranks`.
+/// Returns result_files(out, c). Throws Error, which names the file, if a file's rank is not below `ranks`.
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
 
-/// merge_results() of the ranks' files. Throws Error, in one line that names the file, also if a file is missing or is
-/// not well-formed safetensors.
+/// Reads the files and merges them with merge_results(). Also throws Error, in one line that names the file, if a file
+/// is missing or is not well-formed safetensors.
 TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
 
 }  // namespace plumbline::conformance

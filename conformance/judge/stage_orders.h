@@ -1,4 +1,4 @@
-// The order of a schedule as plain data: the only part of a schedule that the detached oracle reads.
+// The order of micro-batches in each stage of a schedule: the only part of a schedule that the detached oracle reads.
 #pragma once
 
 #include "reference/oracle/detached_run.h"
@@ -6,8 +6,8 @@
 
 namespace plumbline::conformance {
 
-/// A stage adds up its gradients in the order of its W actions if the backward is split, else of its B actions. Each
-/// replica of the model has a copy of each stage.
+/// Returns the orders, indexed by stage and then by replica of the model. The order of backwards, in which a stage
+/// accumulates its gradients, is that of its B and W actions; the I half of a split backward does not count.
 reference::StageOrders stage_orders(const schedule::Schedule& schedule);
 
 }  // namespace plumbline::conformance

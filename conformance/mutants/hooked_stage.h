@@ -12,7 +12,7 @@
 
 namespace plumbline::conformance {
 
-/// Forwards every call to `inner`; the base of all decorators of a stage.
+/// The base of all decorators of a stage: forwards every call to `inner`.
 class StageAround : public engine::StageRunner {
  public:
   explicit StageAround(std::unique_ptr<engine::StageRunner> inner) : inner_(std::move(inner)) {}
@@ -36,28 +36,33 @@ class StageAround : public engine::StageRunner {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// A hook may change its tensors in place. Autograd records `inputs` and `outputs`; the other hooks run without it.
+/// Hooks of one stage; an empty hook changes nothing. A hook replaces elements of its list; a hook that changes a
+/// tensor in place calls FaultSite::happens() itself. Autograd records the operations of `inputs` and `outputs`; the
+/// other hooks run without autograd.
 struct StageHooks {
-  std::function<void(int microbatch, Tensors& inputs)> inputs = {};
-  std::function<void(int microbatch, Tensors& outputs)> outputs = {};
-  std::function<void(int microbatch, Tensors& grads)> root_grads = {};
-  std::function<void(int microbatch, Tensors& grads)> input_grads = {};
-  /// Returns a parameter's gradient after this micro-batch: the accumulated `before` plus `part`. Either may be
+  std::function<void(int microbatch, Tensors& inputs)> inputs = {};      ///< before the forward
+  std::function<void(int microbatch, Tensors& outputs)> outputs = {};    ///< after the forward
+  std::function<void(int microbatch, Tensors& grads)> root_grads = {};   ///< of the outputs, before the backward
+  std::function<void(int microbatch, Tensors& grads)> input_grads = {};  ///< of the inputs, after the backward
+  /// Returns a parameter's gradient after the backward, or weight half, of this micro-batch. The correct result is
+  /// accumulated(before, part): `before` is the sum so far, `part` the gradient of this micro-batch; both may be
   /// undefined.
   std::function<at::Tensor(int microbatch, const std::string& name, const at::Tensor& before, const at::Tensor& part)>
       accumulate = {};
-  /// The micro-batch whose weight half is executed instead of the one that is due; negative: none.
+  /// Returns the micro-batch whose weight half is executed in place of that of `microbatch`; negative: none.
   std::function<int(int microbatch)> weight_half = {};
 };
 
-/// The correct StageHooks::accumulate.
+/// The sum of both tensors, or the defined one of them, or an undefined tensor. The correct StageHooks::accumulate.
 at::Tensor accumulated(const at::Tensor& before, const at::Tensor& part);
 
-/// Calls site.happens() whenever a hook changed anything. `state` must outlive the stage.
+/// Decorates `inner` with the hooks. The decorator calls site.happens() whenever the result of a hook differs bitwise
+/// from the correct tensors or micro-batch. `state`, and the case, schedule and counter of `site`, must outlive the
+/// decorator.
 std::unique_ptr<engine::StageRunner> with_hooks(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site,
                                                 const split::StageState& state, StageHooks hooks);
 
-/// A fault in stages. `hooks` returns the hooks of one stage; empty hooks leave the stage unchanged.
+/// Returns a fault that decorates every stage of the rank. `hooks` returns the hooks of one stage.
 Fault stage_fault(const FaultSite& site, std::function<StageHooks(int stage, const split::StageState& state)> hooks);
 
 }  // namespace plumbline::conformance

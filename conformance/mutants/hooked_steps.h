@@ -1,4 +1,5 @@
-// A case subject decorated with hooks that change its steps: the batch before, gradients and parameters after a step.
+// A case subject decorated with hooks that replace its steps, for example to change a batch before the step or
+// gradients after it.
 #pragma once
 
 #include <functional>
@@ -8,13 +9,15 @@
 
 namespace plumbline::conformance {
 
-/// A hook replaces the call of its name; without a hook the call goes to `inner`.
+/// A hook replaces the call of the same name and may call `inner` itself; without a hook the call goes to `inner`.
+/// Hooks call FaultSite::happens() themselves.
 struct StepHooks {
   std::function<void(reference::CaseSubject& inner, int step, const models::Batch& batch)> train = {}, evaluate = {};
   std::function<void(reference::CaseSubject& inner)> zero_grad = {};
   std::function<reference::NamedTensors(const reference::CaseSubject& inner)> parameters = {};
 };
 
+/// The decorator. `inner` must outlive it.
 class SubjectAround : public reference::CaseSubject {
  public:
   SubjectAround(reference::CaseSubject& inner, StepHooks hooks) : inner_(inner), hooks_(std::move(hooks)) {}
@@ -36,6 +39,7 @@ class SubjectAround : public reference::CaseSubject {
   StepHooks hooks_;
 };
 
+/// Returns a fault that decorates the case subject of the rank.
 inline Fault step_fault(StepHooks hooks) {
   Fault fault;
   fault.steps = [hooks = std::move(hooks)](reference::CaseSubject& inner) {

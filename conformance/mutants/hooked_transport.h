@@ -13,43 +13,47 @@
 
 namespace plumbline::conformance {
 
-/// The kind of message that a tag stands for. runtime/engine/plan/plan.h defines the tags of values and their
-/// gradients, runtime/engine/gradients.h those of copies of a shared parameter.
+/// The kind of a message, read from its tag. runtime/engine/plan/plan.h defines the tags of values and gradients,
+/// runtime/engine/gradients.h the tags for copies of a shared parameter.
 enum class Load {
   Value,     ///< a boundary value, sent in the forward
-  Gradient,  ///< its gradient, sent in the backward
+  Gradient,  ///< the gradient of a boundary value, sent in the backward
   CopyFlag,  ///< whether a copy of a shared parameter has a gradient
   Copy,      ///< the gradient of a copy, sent to the first copy
-  SumFlag,
-  Sum,    ///< the sum over all copies, sent back to each
-  Other,  ///< a message that ranks exchange before a step
+  SumFlag,   ///< whether the sum over all copies exists
+  Sum,       ///< the sum over all copies, sent back to every copy
+  Other,     ///< any other message, such as those that ranks exchange before a step
 };
 
 struct Message {
   Load load = Load::Other;
-  int channel = 0, microbatch = 0;  ///< of Value and Gradient
-  int peer = 0;
+  int channel = 0, microbatch = 0;  ///< for Value and Gradient; otherwise 0
+  int peer = 0;                     ///< the destination rank of a sent message, the source rank of an arrived message
   int64_t tag = 0;
   std::vector<std::byte> body;
-  int times = 1;  ///< how often it is sent
+  int times = 1;  ///< number of times that the message is sent; 0: it is lost
 
-  /// Changes the tag to that of another channel and micro-batch. `microbatches` is the number of them in a step.
+  /// For Value and Gradient: changes the tag, channel and micro-batch. `microbatches` is the number of micro-batches in
+  /// a step.
   void move_to(int new_channel, int new_microbatch, int microbatches);
 };
 
+/// Hooks for messages of every kind except Load::Other.
 struct TransportHooks {
-  /// Called before a message is sent; may change every field.
+  /// Called before a message is sent. Changes of `peer`, `tag`, `body` and `times` take effect.
   std::function<void(Message& message)> send = {};
-  /// Called after a message arrived; the rank continues with `body`, which the hook may change.
+  /// Called after a message arrived. The rank continues with `body`, which aliases its receive buffer.
   std::function<void(const Message& message, std::span<std::byte> body)> arrived = {};
 };
 
-/// Calls site.happens() whenever a hook changed a message.
+/// Decorates `inner`, which must outlive the decorator, as must the case, schedule and counter of `site`. The decorator
+/// calls site.happens() whenever a hook changed a message.
 std::unique_ptr<transport::Transport> with_hooks(transport::Transport& inner, const FaultSite& site,
                                                  TransportHooks hooks);
 
-/// A flat tensor of the case's dtype that aliases `bytes`. Undefined if their number is not a multiple of the element
-/// size, or if the values occur in no run (integers read as floating point).
+/// Returns a flat tensor of the case's dtype that aliases `bytes`. Undefined if there are no bytes, if their number is
+/// not a multiple of the element size, or if a value is too small to be a number of a run (integers read as floating
+/// point).
 at::Tensor as_numbers(std::span<std::byte> bytes, const FaultSite& site);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// The kill matrix: which run of which case kills which mutant, and how. Plain data, its text and its JSON; no torch.
+// The kill matrix: which runs of which cases kill which mutants, and how. Plain data with its text and JSON; no torch.
 #pragma once
 
 #include <filesystem>
@@ -13,68 +13,72 @@ namespace plumbline::conformance {
 
 /// The outcome of a mutant in one run.
 enum class Kill {
-  Untested,       ///< enough other runs had killed it
-  NotApplicable,  ///< the case or the schedule lacks a requirement of the mutant
-  NeverHappened,  ///< it was injected, and changed nothing
-  Survived,       ///< it changed something, and the run passed
-  Fail,           ///< a result differs
-  Error,          ///< the runtime stopped with an error
-  Timeout,        ///< a rank ran into its deadline
+  Untested,       ///< enough other runs had killed the mutant, or the run fails without a fault
+  NotApplicable,  ///< the case or the schedule does not meet a requirement of the mutant
+  NeverHappened,  ///< the mutant was injected but changed nothing
+  Survived,       ///< the mutant changed something, and the run passed
+  Fail,           ///< killed: a result differs, or the results are mistrusted
+  Error,          ///< killed: the runtime stopped with an error
+  Timeout,        ///< killed: a rank exceeded its deadline
 };
 
 /// "untested", "not-applicable", "never-happened", "survived", "fail", "error", "timeout".
 std::string_view kill_name(Kill kill);
 /// The inverse of kill_name(). Throws InputError on any other text.
 Kill parse_kill(std::string_view text);
-/// In the order of Kill: . - o s X E T
+/// One character, in the order of Kill: . - o s X E T
 char kill_symbol(Kill kill);
 constexpr bool is_kill(Kill kill) { return kill >= Kill::Fail; }
 
 struct MatrixRow {
   std::string mutant;
-  std::string what;
-  std::vector<Kill> cells;  ///< by run
-  /// How it was killed, by run. Only runs that killed it have an entry.
+  std::string what;         ///< the mutant's description, one sentence
+  std::vector<Kill> cells;  ///< indexed as KillMatrix::runs
+  /// The judge's sentence or the error, by index of the run. Only runs that killed the mutant have an entry.
   std::map<size_t, std::string> reasons;
 
-  int count(Kill kill) const;
-  int kills() const;
+  int count(Kill kill) const;  ///< number of runs with this outcome
+  int kills() const;           ///< number of runs that killed the mutant
 };
 
 struct KillMatrix {
   std::vector<RunId> runs;
   std::vector<MatrixRow> rows;
-  /// Runs that fail without a fault, and the reason.
+  /// The reasons of the runs that do not pass without a fault, by index of the run. Their cells are Untested.
   std::map<size_t, std::string> broken;
 };
 
-/// Mutants that no run killed, whether or not one could be injected.
+/// Names of the mutants that no run killed, including mutants that no run could take.
 std::vector<std::string> survivors(const KillMatrix& matrix);
-/// Mutants that only one case kills.
+/// Names of the mutants that exactly one case kills.
 std::vector<std::string> killed_by_one_case(const KillMatrix& matrix);
-/// Cases that killed no mutant, although at least one changed something in them.
+/// Ids of the cases that killed no mutant although some mutant changed something in them.
 std::vector<std::string> cases_that_kill_nothing(const KillMatrix& matrix);
 
-/// Mutants as rows, cases as columns (the strongest outcome of their runs), then the lists of the three functions
-/// above. Ends with a newline.
+/// Returns the table with mutants as rows and cases as columns, then the lists of the three functions above and the
+/// runs that do not pass without a fault. A cell is the first kill among the runs of the case, in the order of the
+/// runs. Without a kill, it is the greatest Kill value among the runs to which the mutant applies. Ends with a newline.
 std::string matrix_text(const KillMatrix& matrix);
 
-/// Writes kill-matrix.json and kill-matrix.txt. Throws InputError if it cannot.
+/// Writes kill-matrix.json and kill-matrix.txt into `folder`, which is created if necessary. Throws InputError if that
+/// fails.
 void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix);
 
-/// A recorded run that kills a mutant, and how.
+/// A recorded run that kills a mutant, and the way in which it does.
 struct Killer {
   RunId run;
   Kill by = Kill::Fail;
   bool operator==(const Killer&) const = default;
 };
-/// By mutant.
+/// By name of the mutant.
 using Killers = std::map<std::string, std::vector<Killer>>;
 
-/// The first two killers of each row, from different cases if possible.
+/// The first two killers of each row, from different cases if possible; fewer if fewer runs kill the mutant.
 Killers killers_of(const KillMatrix& matrix);
+/// Writes JSON. Throws InputError if the file cannot be written.
 void write_killers(const std::filesystem::path& path, const Killers& killers);
-/// Throws InputError naming the file and the place in it.
+/// Reads a file of write_killers(). Throws InputError, which names the file and the place in it, if the file cannot be
+/// read or is malformed.
 Killers read_killers(const std::filesystem::path& path);
 
 }  // namespace plumbline::conformance

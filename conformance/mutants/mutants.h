@@ -1,5 +1,5 @@
-// Mutants: named faults, injected into a run to show that the corpus catches them. Each file in faults/ lists the
-// mutants of one place (on_the_wire.cc, in_the_forward.cc, ...).
+// Mutants: named faults, injected into runs to show that the corpus catches them. Each file in faults/ contains the
+// mutants of one part of the runtime (on_the_wire.cc, in_the_forward.cc, ...).
 #pragma once
 
 #include <functional>
@@ -11,39 +11,39 @@
 
 namespace plumbline::conformance {
 
-/// A run into which a mutant may be injected.
+/// A run into which a mutant may be injected. Case and schedule must outlive this struct.
 struct MutantRun {
   const reference::Case& of;
   const schedule::Schedule& schedule;
   CaseTraits traits;
 
-  bool has(reference::StepKind kind) const;
-  int count(reference::StepKind kind) const;
+  bool has(reference::StepKind kind) const;   ///< whether the case has a step of this kind
+  int count(reference::StepKind kind) const;  ///< number of steps of this kind
 };
 
 /// A requirement of a mutant on its run.
 struct Need {
-  const char* what;
+  const char* what;  ///< the required property, a noun phrase: "a training step"
   bool (*met)(const MutantRun& run);
 };
 
 struct Mutant {
   std::string name;
-  std::string what;  ///< one sentence
-  std::function<Fault(const FaultSite& site)> make;
-  std::vector<Need> needs = {};
+  std::string what;                                  ///< one sentence
+  std::function<Fault(const FaultSite& site)> make;  ///< called for each rank, concurrently
+  std::vector<Need> needs = {};                      ///< the run must meet all of them
   int least_ranks = 1;
-  /// A rank may wait for a message that never comes: run it with a short time-out.
+  /// A rank may wait for a message that never comes, so that the run gets a short time-out.
   bool hangs = false;
 };
 
-/// Grouped by where the fault sits; names are unique.
+/// All mutants, grouped by part of the runtime; names are unique.
 const std::vector<Mutant>& mutants();
 
-/// Throws InputError listing all mutants.
+/// Returns the mutant with this name. Throws InputError, which lists all names, if there is none.
 const Mutant& find_mutant(const std::string& name);
 
-/// The first requirement that the run does not meet ("2 ranks or more"); empty if the mutant can be injected.
+/// Returns the first requirement that the run does not meet ("2 ranks or more"); empty if the mutant can be injected.
 std::string why_not(const Mutant& mutant, const MutantRun& run);
 
 namespace need {

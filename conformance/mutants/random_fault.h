@@ -1,9 +1,7 @@
 // Random faults: each changes one value, one message or one action at a random place of a run.
 //
-// The seed and the list of runs determine the fault, so a seed repeats it. A fault ends in one of four ways: it is
-// caught; it has no effect, that is, everything that the run delivers is bit for bit what it delivers without the
-// fault, so no judge could tell; its effect stays within what the case's truth allows (an error bound, the sign of a
-// zero); or it is missed, which no fault may be.
+// The seed and the list of runs determine the fault, so that a seed reproduces it. FaultEnd lists the possible ends of
+// a fault; the corpus must miss none.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +14,18 @@
 
 namespace plumbline::conformance {
 
+/// Caught: the run does not pass. NoEffect: all results are bitwise equal to those without the fault, so that no judge
+/// could notice it. Allowed: the results differ within the limits of the case's truth (an error bound, the sign of a
+/// zero). Missed: the run passes although its results differ otherwise.
 enum class FaultEnd { Caught, NoEffect, Allowed, Missed };
 
 struct RandomFault {
   uint64_t seed = 0;
   RunId run;
-  std::string what;  ///< "lost: a message of rank 1, number 7"
+  std::string what;  ///< the change and its place: "lost: a message of rank 1, number 7"
   FaultEnd end = FaultEnd::Missed;
-  Status status = Status::NotRun;
-  std::string why;  ///< one line: how it was caught, or why it was not
+  Status status = Status::NotRun;  ///< of the run with the fault
+  std::string why;                 ///< one line that explains `end`
 };
 
 /// "caught", "no-effect", "allowed", "missed".
@@ -32,10 +33,11 @@ std::string_view fault_end_name(FaultEnd end);
 
 class RandomFaults {
  public:
-  /// `runs` holds at least one run; each must pass without a fault.
+  /// `runs` must not be empty, and every run must pass without a fault. `runner` must outlive this object.
   RandomFaults(std::vector<RunId> runs, FaultRunner& runner) : runs_(std::move(runs)), runner_(runner) {}
 
-  /// Draws the fault of this seed and executes its run with it. Throws Error if the run fails without a fault.
+  /// Draws a run and a fault from `seed`, injects the fault and executes the run. Throws Error if the run does not pass
+  /// without a fault.
   RandomFault put_in(uint64_t seed);
 
  private:
@@ -48,7 +50,7 @@ class RandomFaults {
   std::map<RunId, Events> events_;
 };
 
-/// One line that counts the ends. Ends with a newline.
+/// One line with the number of faults by end, and a newline.
 std::string summary(const std::vector<RandomFault>& faults);
 
 }  // namespace plumbline::conformance

@@ -1,4 +1,4 @@
-// Bitwise comparison of tensors: did a fault change one?
+// Bitwise comparison of tensors on the CPU, which detects whether a fault changed a tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace plumbline::conformance {
 
-/// True if both are undefined, or if dtype, shape, requires_grad and bytes are equal.
+/// True if both tensors are undefined, or if their dtype, shape, requires_grad and elements (as bytes) are equal.
 inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.is_same(b)) return true;

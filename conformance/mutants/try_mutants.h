@@ -1,4 +1,4 @@
-// Injects mutants into runs until enough runs have killed each.
+// Injects mutants into runs until enough runs have killed every mutant.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,23 @@
 namespace plumbline::conformance {
 
 struct TryOptions {
-  /// The number of runs that must kill a mutant before the rest is left untested; 0: all are tried.
+  /// The number of runs that must kill a mutant before its other runs are left untested; 0: every run is tried.
   int enough = 2;
-  /// Receives a line for each finished mutant, and for each run that fails without a fault.
+  /// Receives a line for each finished mutant, and for each run that does not pass without a fault.
   std::function<void(const std::string& line)> say = {};
 };
 
-/// Mutants whose name matches a shell pattern. Throws InputError if none does.
+/// Returns the mutants whose name matches a shell pattern. Throws InputError if no name matches.
 std::vector<const Mutant*> select_mutants(const std::string& pattern);
 
-/// Tries each mutant on one run of every case, then on a second run of every case, and so on; a case that killed it is
-/// tried again only after all others. Runs that fail without a fault are skipped.
+/// Tries each mutant on the first run of every case, then on the second run of every case, and so on; with
+/// TryOptions::enough, a case that killed the mutant is tried again only after all other runs. Runs that do not pass
+/// without a fault are left untested and recorded in KillMatrix::broken.
 KillMatrix try_mutants(const std::vector<RunId>& runs, const std::vector<const Mutant*>& mutants, FaultRunner& runner,
                        const TryOptions& options);
 
-/// Checks that every mutant has two recorded killers, each of which passes without a fault and kills the mutant in the
-/// recorded way. Returns one line for each violation.
+/// Checks that every mutant has exactly two different recorded killers, that each passes without a fault and kills the
+/// mutant in the recorded way, and that `killers` names no unknown mutant. Returns one line for each violation.
 std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner);
 
 }  // namespace plumbline::conformance

@@ -11,7 +11,7 @@
 
 namespace plumbline::program {
 
-/// The description of a step. Only rank 0 has it before the step.
+/// The description of a step. Only rank 0 has it; the other ranks receive their parts from rank 0.
 struct ProgramStep {
   PreparedProgram prepared;
   ProgramBatch batch;
@@ -19,14 +19,18 @@ struct ProgramStep {
   int ranks = 1;
   engine::RecomputeOptions recompute;
   engine::RematOptions remat;
-  uint64_t seed = 0;
-  double timeout_seconds = 60;
+  uint64_t seed = 0;            ///< of random layers
+  double timeout_seconds = 60;  ///< the longest wait for a message during the step
 };
 
-/// Collective. `step` is null on all ranks but rank 0, which returns the results of all ranks: output.<m>.<i>,
-/// loss.<m>, grad.<name> (divided by the number of micro-batches) and buffer.<name>. The other ranks return an empty
-/// map. Complex tensors become pairs of real numbers along a last dimension. Gradients are bit for bit those of the
-/// uncut program, executed on one micro-batch after another, each after seeding the generator with seed + micro-batch.
+/// Executes the step; every rank of `transport` must call it. `step` is null except on rank 0. The step is a forward
+/// only unless PreparedProgram::has_backward.
+///
+/// Rank 0 returns the results of all ranks: output.<m>.<i> (output i of micro-batch m), loss.<m>, grad.<name> (divided
+/// by the number of micro-batches) and buffer.<name>; the other ranks return an empty map. A complex tensor becomes a
+/// real tensor with an additional last dimension of size 2. With the defaults of ProgramSplit, gradients are bit for
+/// bit those of the uncut program, executed on one micro-batch after another with the generator seeded with seed +
+/// micro-batch.
 TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step);
 
 }  // namespace plumbline::program

@@ -1,4 +1,4 @@
-// The schedules that a user chose, by pattern or as CSV files, as a job holds them.
+// The schedules that a user chose, by pattern or as CSV files, in the form that a job contains.
 #pragma once
 
 #include <string>
@@ -8,32 +8,35 @@
 
 namespace plumbline::conformance {
 
-/// The name of a schedule that comes with a case.
+/// The name under which a case's built-in schedule runs (Case::schedule_csv).
 inline constexpr const char* kOwnSchedule = "own";
 
-/// A generator by name, for any number of ranks and micro-batches; or a schedule from a file, with fixed numbers.
+/// A generator, which makes schedules for any number of ranks and micro-batches, or a schedule from a file, in which
+/// these numbers are fixed.
 struct ChosenSchedule {
   std::string name;  ///< of a generator, or the path of the file as the user gave it
   std::string csv;   ///< the text of the file; empty for a generator
 };
 
-/// Names of generators that match one of the shell patterns. Throws InputError, which lists all names, for a pattern
-/// without a match.
+/// Returns the names of the generators that match one of the shell patterns. Throws InputError, which lists all names,
+/// for a pattern without a match.
 std::vector<std::string> matching_schedules(const std::vector<std::string>& patterns);
 
-/// Expands patterns and names of .csv files, separated by commas: the generators in the order of their table, each
-/// once, then the files. Throws InputError for a pattern without a match.
+/// Expands patterns and paths of .csv files, separated by commas, to names of generators (each once, in the order of
+/// schedule_names()), followed by the files. Throws InputError for a pattern without a match.
 std::vector<std::string> expand_schedules(const std::string& patterns);
 
-/// expand_schedules(), with the files read. Throws InputError for a pattern without a match, an unreadable file, and a
-/// file whose schedule is malformed or, if it has no transfers, cannot run (csv.h, check.h).
+/// Expands `patterns` with expand_schedules() and reads the files. Throws InputError for a pattern without a match, an
+/// unreadable file, two files of the same name in different folders, and a file whose schedule is malformed or cannot
+/// run (csv.h, check.h; a schedule with explicit transfers is not checked here, since they depend on the model).
 std::vector<ChosenSchedule> choose_schedules(const std::string& patterns);
 
-/// The schedule for `ranks` ranks and `microbatches` micro-batches. Throws InputError if it cannot have these numbers.
+/// Returns the schedule for `ranks` ranks and `microbatches` micro-batches; for a file, 0 accepts the number in the
+/// file. Throws InputError if the schedule cannot have these numbers.
 schedule::Schedule make_schedule(const ChosenSchedule& chosen, int ranks, int microbatches);
 
-/// The schedule with `stages` stages on `ranks` ranks (0: on as many as they need). Throws InputError if it cannot have
-/// these numbers.
+/// Returns the schedule with `stages` stages on `ranks` ranks; 0 selects the largest possible number of ranks. Throws
+/// InputError if the schedule cannot have these numbers.
 schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages, int ranks, int microbatches);
 
 }  // namespace plumbline::conformance

@@ -11,24 +11,25 @@ namespace plumbline::conformance {
 struct JobCase {
   std::string id;
   std::string schedule;  ///< a name, or the path of the file that contained `csv`
-  std::string csv = {};  ///< the text of the schedule, if it comes from a file
+  std::string csv = {};  ///< the text of the schedule if it comes from a file, else empty
   /// The folder of the exported case, relative to the job file; empty: the backend knows the corpus and looks up `id`.
   std::string folder = {};
-  /// The common prefix of its result files, relative to the output folder; see result_path() in report_folder.h. Empty
-  /// before the job is written.
+  /// The common prefix of the case's result files, relative to the output folder; see result_path() in report_folder.h.
+  /// Empty: write_job() writes the default prefix.
   std::string results = {};
 };
 
-/// One measurement of speed.
+/// One measurement of throughput.
 struct JobThroughput {
   std::string schedule = {};
-  /// A model of the zoo; empty: stages that sleep.
+  /// A model of the zoo; empty: stages that sleep instead of computing.
   std::string model = {};
+  /// The time that the sleeping stages of one rank together sleep for one micro-batch, in ms.
   double forward_ms = 0, backward_ms = 0;
   int rows = 0;
   int microbatches = 0;
   int steps = 0;
-  bool trace = false;  ///< also the times of each action in the last step
+  bool trace = false;  ///< also record the times of each action in the last step
 };
 
 struct Job {
@@ -36,23 +37,26 @@ struct Job {
   uint64_t seed = 0;
   /// The longest wait for one message.
   double timeout_seconds = 60;
-  /// Replaces the number of each case; 0: the number of the case.
+  /// The number of micro-batches of every case; 0: each case's own number.
   int microbatches = 0;
-  /// A fault to inject; empty: none.
+  /// The name of the mutant to inject; empty: none.
   std::string mutant = {};
-  /// Which micro-batches' stages are recomputed in the backward; see parse_recompute().
+  /// The micro-batches whose stages are recomputed in the backward: "never", "except-last" or "always".
   std::string recompute = "never";
-  /// Which values stages save and which they recompute, and by which rules; see RematOptions. Empty: as autograd does.
+  /// RematOptions::mode and RematOptions::policy, which select the values that stages save and recompute. Empty mode:
+  /// autograd decides.
   std::string remat = {};
   std::string remat_policy = "torch-2.15";
   std::vector<JobCase> cases = {};
   std::vector<JobThroughput> throughput = {};
 };
 
-/// Writes no member with its default value (such as no mutant), so that other backends need not know it.
+/// Writes the job as JSON. Optional members with their default value are omitted, so that a backend need not know them.
+/// Throws InputError if the file cannot be written.
 void write_job(const std::filesystem::path& path, const Job& job);
 
-/// Throws InputError that names the file and the error in it.
+/// Reads a job. Throws InputError, which names the file and the error in it, if the file cannot be read or is
+/// malformed.
 Job read_job(const std::filesystem::path& path);
 
 }  // namespace plumbline::conformance

@@ -1,9 +1,9 @@
 // Child processes of the supervisor: started without a shell, with captured output and a deadline, and never left
 // running.
 //
-// A backend under test may hang, print without end, ignore SIGTERM, or leave ranks running. So each child leads a new
-// process group, and its output is capped. When it ends or its deadline passes, the remaining processes of the group
-// and all other descendants are killed (mpirun puts its ranks into separate groups).
+// A backend under test may hang, print without end, ignore SIGTERM, or leave ranks running. Therefore each child leads
+// a new process group, and its captured output is capped. When the child ends or a deadline passes, the remaining
+// processes of the group and all other descendants are killed (mpirun puts its ranks into separate groups).
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,15 @@ namespace plumbline::conformance {
 
 struct ProcessOptions {
   std::vector<std::string> argv;                   ///< argv[0] is looked up in PATH unless it contains a slash
-  std::map<std::string, std::string> environment;  ///< added to ours; the child's standard input is /dev/null
-  std::string directory;                           ///< its working directory; empty: ours
+  std::map<std::string, std::string> environment;  ///< added to the environment of this process
+  std::string directory;                           ///< working directory; empty: that of this process
   std::chrono::milliseconds timeout{0};            ///< for the whole run; 0: none
   std::chrono::milliseconds silence_timeout{0};    ///< without any output; 0: none
   std::chrono::milliseconds grace{2000};           ///< between SIGTERM and SIGKILL
   size_t output_limit = 1 << 20;                   ///< bytes of output kept: half from the start, half from the end
   bool separate_errors = false;                    ///< stderr goes to `errors` only, not to `output` and on_output
-  /// A deadline that moves with the child's progress, queried after each piece of output, and the reason to report.
+  /// A deadline that moves with the child's progress, and ProcessResult::timeout_reason if it passes. Queried after
+  /// each piece of output; empty: none.
   struct Due {
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::time_point::max();
     std::string reason;
@@ -36,20 +37,22 @@ struct ProcessOptions {
 };
 
 struct ProcessResult {
-  std::optional<int> exit_code;  ///< if it exited
-  int signal = 0;                ///< if a signal ended it
-  bool timed_out = false;        ///< we ended it, or tried to, because its deadline had passed
-  std::string timeout_reason;    ///< "no end within 5 s" or "no output for 5 s", or that of `due`
-  std::string could_not_start;   ///< why it never ran (no such program, ...); empty if it ran
+  std::optional<int> exit_code;  ///< nullopt: ended by a signal, or never started
+  int signal = 0;                ///< the signal that ended the child; 0: none
+  bool timed_out = false;        ///< a deadline passed, so that the child was sent SIGTERM and, after `grace`, SIGKILL
+  std::string timeout_reason;    ///< "no end within 5 s", "no output for 5 s" or ProcessOptions::Due::reason
+  std::string could_not_start;   ///< the reason why the child never ran (no such program, ...); empty if it ran
   std::string output;            ///< stdout and stderr in the order of arrival
-  std::string errors;            ///< stderr, with separate_errors
-  double seconds = 0.0;
+  std::string errors;            ///< stderr with `separate_errors`, else empty
+  double seconds = 0.0;          ///< duration of the run
 
   bool succeeded() const { return exit_code == 0 && !timed_out; }
 };
 
-/// Runs a program to its end; the caller blocks. Throws InputError if argv is empty. Rethrows exceptions of on_output
-/// after killing the child; throws nothing else.
+/// Runs a program, whose standard input is /dev/null, to its end; the caller blocks. May be called from several
+/// threads. Throws InputError if argv is empty, and Error if no pipe can be created. An exception of `on_output` or
+/// `due` kills the child and is rethrown. A program that cannot start is no exception: see
+/// ProcessResult::could_not_start.
 ProcessResult run_process(const ProcessOptions& options);
 
 /// `word` as one argument for a shell, in single quotes if needed.
@@ -58,11 +61,13 @@ std::string shell_word(const std::string& word);
 /// "2.5 s"
 std::string seconds_text(std::chrono::milliseconds duration);
 
-/// How it ended: "exited with code 3", "killed by signal 11 (Segmentation fault)", "no end within 5 s".
+/// The ending of a child: "exited with code 3", "killed by signal 11 (Segmentation fault)", "no end within 5 s", or why
+/// it did not start.
 std::string describe(const ProcessResult& result);
 
-/// From now on SIGINT, SIGTERM and SIGHUP are first forwarded to the running children of run_process, and then end this
-/// process as usual. The children are in separate process groups, which a Ctrl-C at the terminal does not reach.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP, which send SIGTERM to the process groups of the running children
+/// of run_process() and then end this process as usual. Ctrl-C at the terminal does not reach the children's groups
+/// itself.
 void end_children_on_signals();
 
 }  // namespace plumbline::conformance

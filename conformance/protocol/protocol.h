@@ -1,4 +1,5 @@
-// Strict readers of a backend's answers to `describe` and `plan`. INTERPRETING.md, "Protocol", is the contract.
+// Strict readers of a backend's answers to the verbs `describe` and `plan`. INTERPRETING.md, "Protocol", is the
+// contract.
 #pragma once
 
 #include <optional>
@@ -13,54 +14,56 @@ namespace plumbline::conformance {
 
 inline constexpr int kProtocolVersion = 1;
 
-/// Which part of a case's files a backend executes.
+/// The part of an exported case that a backend executes.
 enum class CaseLevel {
-  Program,  ///< runs the op graph
-  Stage,    ///< runs each stage as a module that a loader built from the op graph
-  Model,    ///< builds the named architecture itself
-  Own,      ///< none: it runs its custom models, which are compared with their runs on one rank
+  Program,  ///< the op graph
+  Stage,    ///< each stage as a module that a loader built from the op graph
+  Model,    ///< the named architecture, which the backend builds itself
+  Own,      ///< nothing: the backend runs custom models, which are compared with their runs on one rank
 };
 
-/// The name of the run on one rank as a schedule, in jobs and file names; no backend's schedule may have it.
+/// The schedule name of a custom model's run on one rank, in jobs and file names; reserved.
 inline constexpr const char* kOneRank = "one-rank";
 
-/// Every kind, in the order of the enumeration.
+/// Every kind of result, in the order of the enumeration.
 std::vector<reference::ResultKind> all_result_kinds();
 
 struct BackendDescription {
   std::string name, version;
   std::vector<std::string> features;
-  /// Names of schedules; nullopt: any, by their files.
+  /// Names of the supported schedules; nullopt: any schedule, read from its file.
   std::optional<std::vector<std::string>> schedules;
-  std::vector<reference::ResultKind> delivers;
+  std::vector<reference::ResultKind> delivers;  ///< not empty
   CaseLevel level = CaseLevel::Program;
-  /// The names of its custom models: for CaseLevel::Own only, and then not empty.
+  /// The names of the custom models: not empty for CaseLevel::Own, empty for every other level.
   std::vector<std::string> models;
-  /// Whether it executes the actions of schedule.csv in their order, not in another order under that name.
+  /// Whether the backend executes the actions in the order of schedule.csv, not in its own order under that name.
   bool follows_order = true;
-  /// The version of the LibTorch that computes, if any: with another than ours, real numbers need not have the same
-  /// bits.
+  /// The version of the LibTorch that computes; empty: none. Same-order cases need the version of this build
+  /// (demote()).
   std::string libtorch;
 };
 
-/// An error, in one line, for a backend's output other than one JSON value that `bracket` ('{' or '[') opens. It quotes
-/// the beginning of the text before the value, after it or in its place. Empty if the output is one such value, and if
-/// it begins as JSON but is malformed: the parser reports that.
+/// Checks that the standard output of a backend is a single JSON value that `bracket` ('{' or '[') opens. Returns an
+/// error of one line that quotes the beginning of the text before the value, after it or in its place. Returns an empty
+/// string if there is no such text, and for malformed JSON, which the parser reports.
 std::string stray_words(std::string_view printed, char bracket);
 
-/// Throws InputError that starts with `source` and names the place and the expected values.
+/// Parses an answer to `describe`. Throws InputError, which starts with `source` and names the place and the expected
+/// values, for a malformed answer and for another protocol version.
 BackendDescription parse_description(std::string_view text, const std::string& source);
 
-/// `description` as JSON.
+/// The inverse of parse_description().
 std::string description_text(const BackendDescription& description);
 
 struct PlanAnswer {
   bool supported = false;
-  std::string why;  ///< not empty if unsupported
+  std::string why;  ///< the reason; not empty if unsupported
 };
 
-/// An answer for each case of `job`; none for a case that the backend left out. Throws InputError as above, and for an
-/// answer about a case that the job does not have, or a second answer.
+/// Parses an answer to `plan`. The result is indexed as Job::cases; nullopt: the backend did not answer for this case.
+/// Throws InputError as parse_description() does, and for an answer about a case that is not in the job, or a second
+/// answer about a case.
 std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const Job& job, const std::string& source);
 
 /// The inverse: the answers to `job` as JSON.

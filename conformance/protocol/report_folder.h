@@ -1,14 +1,15 @@
 // Every path of a report folder. No other file builds these paths.
 //
 //   run.json                            the requested run (run_record.h)
-//   results.jsonl                       its verdicts, a line each, written as they arrive (json.h)
-//   report.json                         the whole report, written at the end; timelines/0.svg: its pictures
-//   junit.xml  matrix.svg  matrix.html  the same for other readers
+//   results.jsonl                       the verdicts, one line each, written as they arrive (json.h)
+//   report.json                         the whole report, written at the end
+//   timelines/0.svg                     pictures of measurements, part of the report
+//   junit.xml  matrix.svg  matrix.html  the report in other formats
 //   results/mpi-4/                      the output folder of a job (--out), by transport and number of ranks:
 //     job.json                            the job
-//     1f1b/ID/rank0.safetensors           results of a rank; rank0.json for a recording (recording.h)
+//     1f1b/ID/rank0.safetensors           the results of a rank; rank0.json for a recording (recording.h)
 //     cases/1f1b/ID/                      the exported case, for a backend that reads files only
-//     throughput/0/rank0.json             times of a rank in one measurement
+//     throughput/0/rank0.json             the times of a rank in one measurement
 #pragma once
 
 #include <filesystem>
@@ -33,12 +34,12 @@ class ReportFolder {
   std::filesystem::path matrix_page() const { return path_ / "matrix.html"; }
   std::filesystem::path results() const { return path_ / "results"; }
 
-  /// The paths that a new run removes before it begins: all except run.json and results.jsonl.
+  /// The paths that a new run removes before it starts: all except run.json and results.jsonl.
   std::vector<std::filesystem::path> outcome() const;
 
-  /// The output folder of the jobs on `ranks` ranks.
+  /// The output folder of the jobs on `ranks` ranks over `transport`.
   std::filesystem::path job_output(int ranks, TransportKind transport) const;
-  /// For a backend's custom model: the recordings of a run, and of the run on one rank that it is compared with.
+  /// The folders with the recordings of a custom model: of a run on `ranks` ranks, and of its baseline on one rank.
   std::filesystem::path recording(const JobCase& item, int ranks) const;
   std::filesystem::path baseline_recording(const std::string& model) const;
 
@@ -46,28 +47,29 @@ class ReportFolder {
   std::filesystem::path path_;
 };
 
-/// The picture of a measurement, by its index in the report; relative to the report folder.
+/// The path of a measurement's picture, relative to the report folder. `index`: in RunReport::throughput.
 std::filesystem::path timeline_name(size_t index);
 
 /// The job file in an output folder.
 std::filesystem::path job_path(const std::filesystem::path& out);
 
-/// The common prefix of the case's result files, relative to the output folder: JobCase::results, or its future value.
+/// The common prefix of the case's result files, relative to the output folder: JobCase::results, or its default if
+/// that is empty.
 std::string result_prefix(const JobCase& c);
 
-/// The result file of a rank for a case: below the output folder, under the schedule's name (for a CSV file, its name
-/// without folders). It is never read before it is complete.
+/// The result file of a rank for a case: OUT/SCHEDULE/ID/rank<R>.safetensors by default, where SCHEDULE is a name or,
+/// for a CSV file, the file name.
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
-/// The existing result files of a case, ascending by rank.
+/// The existing result files of a case, by ascending rank. Empty if there are none.
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
-/// Whether a file has the name of a result file.
+/// Whether a file has the name of a result file: rank*.safetensors.
 bool is_result_file(const std::filesystem::path& file);
 
-/// The folder of a model's recording: its rank<R>.json are `results` of the job with the rank and ".json".
+/// The folder of a custom model's recording, below the output folder. Its indexes are rank<R>.json.
 std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item);
 /// The folder of an exported case, relative to the output folder.
 std::filesystem::path exported_case(const JobCase& item);
-/// The file with a rank's times of a measurement.
+/// The file with the times of a rank in one measurement. `index`: in Job::throughput.
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
 
 }  // namespace plumbline::conformance

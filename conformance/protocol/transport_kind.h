@@ -10,7 +10,7 @@ namespace plumbline::conformance {
 enum class TransportKind {
   Threads,
   Mpi,
-  Own,  ///< that of a backend other than our runtime
+  Own,  ///< the transport of a backend other than the runtime of this project
 };
 
 /// "threads", "mpi" or "own".
@@ -18,7 +18,7 @@ inline std::string transport_name(TransportKind kind) {
   return kind == TransportKind::Own ? "own" : kind == TransportKind::Mpi ? "mpi" : "threads";
 }
 
-/// The inverse; nothing for another text.
+/// The inverse of transport_name(); nullopt for any other text.
 inline std::optional<TransportKind> transport_kind(std::string_view name) {
   for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Own})
     if (transport_name(kind) == name) return kind;

@@ -11,51 +11,57 @@
 
 namespace plumbline::conformance {
 
-/// A value of both runs, or of one run if the other lacks it.
+/// A value of both runs, or of one run if the other lacks it. The recorded steps own the tensors.
 struct AlignedValue {
   ValueKey key = {};
-  int stage = -1;  ///< in the pipelined run
-  int rank = -1;
-  const HostTensor* expected = nullptr;
-  const HostTensor* actual = nullptr;
+  int stage = -1;                        ///< in the pipelined run; -1: missing there, or does not apply
+  int rank = -1;                         ///< likewise
+  const HostTensor* expected = nullptr;  ///< from the one-rank run; null: missing there
+  const HostTensor* actual = nullptr;    ///< from the pipelined run; null: missing there
   bool differs = false;
-  bool contributions_equal = false;              ///< of a gradient: the contributions of all micro-batches are equal
-  std::optional<Difference> out_of_bounds = {};  ///< set only if perturbed runs gave bounds
+  bool contributions_equal = false;              ///< for a gradient: the contributions of all micro-batches are equal
+  std::optional<Difference> out_of_bounds = {};  ///< set if perturbed runs gave bounds and the value exceeds them
 };
 
-/// In their causal order within a step.
+/// The parts of a step, in causal order.
 enum class Direction { Forward, Loss, Backward, Accumulation, Buffers };
 
+/// Backward includes the contributions of micro-batches to gradients; Accumulation has the gradients of the step.
 Direction direction_of(reference::ResultKind kind);
+/// As in AgainstVerdict::direction.
 std::string_view direction_name(Direction direction);
 
-/// Whether a name is that of a module's input or output ("layers.3:in"), not of a parameter or buffer.
+/// Whether a value's name denotes an input or output of a module ("layers.3:in"), not a parameter or buffer.
 bool is_event(std::string_view name);
-/// "layers.3" of "layers.3#1:out.hidden", and of the parameter "layers.3.weight".
+/// The qualified name of a value's module: "layers.3" for "layers.3#1:out.hidden" and for the parameter
+/// "layers.3.weight".
 std::string module_of(std::string_view name);
 
-/// Whether both runs have the value, in the same floating dtype and the same shape.
+/// Whether both runs have the value, in the same floating-point dtype and the same shape.
 bool comparable(const AlignedValue& value);
 
-/// The Euclidean norm.
+/// The Euclidean norm of all elements.
 double norm(const HostTensor& tensor);
 
-/// Whether a gradient can be the sum of these contributions, times `scale`, in another order (against.h has the bound).
+/// Whether a gradient can be the sum of these contributions, times `scale`, in another order (against.h states the
+/// bound). `contributions` has one value for each micro-batch, in the shape of the gradient.
 bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue*>& contributions, double scale);
 
 /// A value and its bounds, as compare() takes them.
 struct BoundedValue {
-  HostTensor expected;  ///< in F64
+  HostTensor expected;  ///< F64
   Bounds bounds;
   double largest_ratio(const HostTensor& actual) const;  ///< the largest error over its bound; 0/0 is 0
 };
 
-/// How far perturbed runs moved a value (against.h has the formula).
+/// The bounds of a value from its changes in perturbed runs (against.h states the formula). `value` must outlive this
+/// object.
 class Scatter {
  public:
   explicit Scatter(const HostTensor& value);
-  /// Adds a perturbed run's value; returns false if its dtype or shape is another.
+  /// Adds the value of a perturbed run. Returns false, and adds nothing, if its dtype or shape differs.
   bool add(const HostTensor& sample);
+  /// The bounds under the result key `key`. Precondition: add() succeeded at least once.
   BoundedValue bounded(const std::string& key) const;
 
  private:
@@ -65,7 +71,8 @@ class Scatter {
   int samples_ = 0;
 };
 
-/// One sentence about values[first], the first value that differs. `values` are those of a step in causal order.
+/// One sentence that locates the cause of values[first], the first value that differs. `values` are the values of step
+/// `step` in causal order.
 std::string where_to_look(const std::vector<AlignedValue>& values, size_t first, int step);
 
 }  // namespace plumbline::conformance

@@ -10,13 +10,14 @@
 namespace plumbline::conformance {
 
 struct ChromeTraceOptions {
-  double microseconds_per_unit = 1000;  ///< of the traces' time: 1000 if they are in ms
-  /// Drawn in the first trace as arrows from the producer to the consumer.
+  double microseconds_per_unit = 1000;  ///< the traces' unit of time, in microseconds: 1000 for ms
+  /// Drawn as arrows in the first trace; a transfer whose producer or consumer the trace lacks is left out.
   std::span<const schedule::Transfer> transfers = {};
 };
 
-/// One process for each trace, one thread for each rank, one complete event for each action. Its arguments are stage,
-/// micro-batch, kind, position in the rank's list and, for a member of a group, in_group.
+/// Returns the JSON: one process for each trace, one thread for each rank, one complete event for each action. The
+/// arguments of an event are stage, microbatch, kind, position in the rank's list of actions and, for an action that
+/// overlaps another, in_group.
 std::string chrome_trace(std::span<const schedule::Trace> traces, const ChromeTraceOptions& options = {});
 
 }  // namespace plumbline::conformance

@@ -1,5 +1,5 @@
 // The result of one run of the conformance runner, as plain data. The writers in this folder turn it into text, JSON,
-// JUnit and a picture.
+// JUnit XML, an HTML page and a picture.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace plumbline::conformance {
 
-/// The time of one rank during the measured steps, in seconds per step.
+/// The mean times of one rank in a measured step, in seconds.
 struct RankTime {
   double busy = 0.0;
   double waiting = 0.0;
@@ -23,13 +23,13 @@ struct Throughput {
   std::string workload;  ///< "sleep 5/10 ms", or "real: <model>"
   int ranks = 0;
   int microbatches = 0;
-  double step_seconds = 0.0;  ///< median
+  double step_seconds = 0.0;  ///< median over the measured steps
   double microbatches_per_second = 0.0;
-  double bubble_measured = 0.0;  ///< fraction of the ranks' time that is not work, 0 to 1
-  double bubble_ideal = 0.0;     ///< the same in theory: (ranks - 1) / (micro-batches + ranks - 1) for 1F1B
-  double ratio_to_ideal_step = 0.0;
+  double bubble_measured = 0.0;      ///< fraction of the ranks' time in which they do no work, 0 to 1
+  double bubble_ideal = 0.0;         ///< the same in theory: (ranks - 1) / (micro-batches + ranks - 1) for 1F1B
+  double ratio_to_ideal_step = 0.0;  ///< step_seconds / duration of the ideal step (run/throughput.h)
   std::vector<RankTime> rank_times = {};
-  /// The timeline of each rank in the last step, predicted above measured, as SVG; empty: not traced.
+  /// The timeline of all ranks in the last step as SVG, predicted above measured; empty: not traced.
   std::string timeline = {};
 };
 
@@ -38,33 +38,33 @@ struct BackendIdentity {
   std::string name = "runtime";
   std::string version;  ///< empty: unknown
   std::string device = "cpu";
-  std::string describe;  ///< its answer to `describe`, as JSON; empty: it was not asked
+  std::string describe;  ///< the backend's answer to the verb `describe`, as JSON; empty: not asked
 };
 
 struct RunReport {
-  /// In reading order: version, git commit and whether dirty, hardware, command line, seed, ...
+  /// Names and values in reading order: see run_context().
   std::vector<std::pair<std::string, std::string>> context;
-  /// Environment variables that can change results or measurements.
+  /// Environment variables that can change results or measurements: see run_environment().
   std::vector<std::pair<std::string, std::string>> environment;
   BackendIdentity backend;
   std::vector<Verdict> verdicts;
   std::vector<Throughput> throughput;
   /// Failures outside of any case, one line each.
   std::vector<std::string> broken;
-  /// Remarks that are not failures, one line each: a waiver that matched no case.
+  /// Remarks that are not failures, one line each, for example on a waiver that matched no case.
   std::vector<std::string> notes;
-  double wall_seconds = 0.0;
+  double wall_seconds = 0.0;  ///< duration of the whole run
 };
 
-/// 1 if anything failed (is_failure(), or outside of any case); else 3 if the run could not be judged (a NotRun, or
-/// neither a Pass nor an XFail); else 0: at least one Pass or XFail, beside any number of Unsupported and Skipped.
+/// Returns 1 if a verdict is a failure (is_failure()) or `broken` is not empty; else 3 if a verdict is NotRun or none
+/// is Pass or XFail, so that the run proves nothing; else 0.
 int exit_code(const RunReport& report);
 
-/// The number of verdicts of each status; statuses without any are absent.
+/// The number of verdicts by status; statuses without a verdict are absent.
 std::map<Status, int> count_statuses(const std::vector<Verdict>& verdicts);
 
-/// Sorts the names of schedules into display order (schedule_names()). Names outside of it, files and the custom
-/// schedules of cases, follow in their original order.
+/// Sorts names of schedules into display order, the order of schedule_names(). Other names (files, the built-in
+/// schedules of cases) follow in their original order.
 void put_in_order(std::vector<std::string>& schedules);
 
 /// The matrix of a report: cases as rows, in the order of their first verdict; schedules as columns, by put_in_order().
@@ -73,14 +73,14 @@ struct Matrix {
     std::string case_id;
     std::string title;
     reference::Truth truth = reference::Truth::Exact;
-    std::vector<std::vector<const Verdict*>> cells;  ///< by schedule: the verdicts, the worst one first
+    std::vector<std::vector<const Verdict*>> cells;  ///< indexed as `schedules`: the verdicts, the worst first
   };
   std::vector<std::string> schedules;
   std::vector<Row> rows;
 };
 
-/// If a cell has several verdicts (numbers of ranks, transports), the worst comes first and is the one shown; the
-/// others follow in their order. The cells point into `verdicts`.
+/// Returns the matrix, whose cells point into `verdicts`. A cell with several verdicts (for several numbers of ranks or
+/// transports) begins with the worst by worse(), which writers show.
 Matrix matrix_of(const std::vector<Verdict>& verdicts);
 
 }  // namespace plumbline::conformance

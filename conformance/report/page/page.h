@@ -1,9 +1,9 @@
-// Writes the report as one self-contained HTML page: no network, no font, no external script.
+// Writes one or several reports as one self-contained HTML page: no network, no font, no external script.
 //
-// The page holds a table of cases and schedules whose cells link to their verdicts, the measurements with their
-// timelines, and the context of the run. Without JavaScript every verdict follows the table. With it the table can be
-// filtered (by text, status, truth, backend, ranks, transport; the address holds the filter, so it can be shared) and a
-// cell opens over the page. Statuses have symbols and words as well as colours.
+// The page contains a table of cases and schedules whose cells link to their verdicts, the measurements with their
+// timelines, and the context of the run. Without JavaScript every verdict follows the table. With JavaScript the table
+// can be filtered (by text, status, truth, backend, ranks and transport; the address contains the filter, so that it
+// can be shared), and a cell opens over the page. Statuses have symbols and words as well as colours.
 #pragma once
 
 #include <filesystem>
@@ -15,14 +15,14 @@
 namespace plumbline::conformance {
 
 struct PageReport {
-  std::string label;  ///< unique on the page: the name of its folder, or its path
+  std::string label;  ///< unique on the page: the name of the report's folder, or its path
   RunReport report;
 };
 
-/// The last part of a folder's path, the label of its report.
+/// The default label of the report in `folder`: the last part of its absolute path.
 std::string page_label(const std::filesystem::path& folder);
 
-/// Several reports are shown side by side: under each schedule, a column for each.
+/// Returns the text of the page. With several reports, each schedule has one column for each report.
 std::string report_page(const std::vector<PageReport>& reports);
 
 }  // namespace plumbline::conformance

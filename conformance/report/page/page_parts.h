@@ -8,16 +8,16 @@
 
 namespace plumbline::conformance {
 
-/// The contents of the files of the same names: the page with {{places}} to fill in, its <style> and its <script>. The
-/// order of `worst` in page.js must be that of worse() in verdict.h.
+/// The contents of page.html, page.css and page.js: the page with {{placeholders}}, its <style> and its <script>. The
+/// order of `worst` in page.js must be that of worse() in judge/finding.h.
 extern const std::string_view page_html, page_css, page_js;
 
-/// The symbol of a status, as HTML.
+/// The symbol of a status on the page: one UTF-8 character that needs no escape in HTML.
 std::string_view page_symbol(Status status);
 
-/// An <article> with everything known about one verdict: its sentence, the command that repeats it, the first
-/// difference with its neighbouring elements, what was checked. `id` is its fragment's name, `report` the index of its
-/// report on the page.
+/// Returns an <article> about one verdict: its sentence, the command that repeats the run, the first difference with
+/// its neighbouring elements, and the checked kinds of results. `id` is the id of the HTML element, `report` the index
+/// of the report on the page, and `backend` the label of the backend.
 std::string verdict_article(const Verdict& verdict, const std::string& id, size_t report, const std::string& backend);
 
 }  // namespace plumbline::conformance

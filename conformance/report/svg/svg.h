@@ -1,4 +1,4 @@
-// Builds SVG pictures as XML trees; shared by matrix_svg.h and timeline_svg.h.
+// Builds SVG pictures as XML trees. Shared by matrix_svg.h and timeline_svg.h.
 #pragma once
 
 #include <initializer_list>
@@ -10,17 +10,17 @@ namespace plumbline::conformance {
 
 using SvgAttributes = std::initializer_list<std::pair<const char*, std::string>>;
 
-/// Formats a number with printf's `format`; 0 if it is not finite.
+/// Formats a number with the printf format `format`, which takes one double. A value that is not finite becomes 0.
 std::string svg_number(double value, const char* format);
 
-/// Appends an element to `parent`. Characters that XML cannot hold are replaced (xml_characters).
+/// Appends an element to `parent` and returns it. Characters that XML does not allow are replaced (xml_characters()).
 pugi::xml_node add_element(pugi::xml_node parent, const char* name, SvgAttributes attributes,
                            const std::string& text = {});
 
-/// Adds the <svg> to an empty document: a white frame with this <title>.
+/// Adds the <svg> element, a white frame with this <title>, to an empty document and returns it.
 pugi::xml_node begin_svg(pugi::xml_document& document, const std::string& title);
 
-/// The text of the file. Sets the size of the picture that begin_svg() began, in pixels.
+/// Sets the size, in pixels, of the picture that begin_svg() began, and returns the text of the file.
 std::string finished_svg(const pugi::xml_document& document, int width, int height);
 
 }  // namespace plumbline::conformance

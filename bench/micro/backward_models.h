@@ -30,7 +30,7 @@ std::string to_string(const BackwardModel& model);
 BackwardModel parse_backward_model(const std::string& text);
 
 /// The default models: in the two large ones matrix products take nearly all of the time, in the two small ones
-/// autograd does; the fifth lies in between.
+/// autograd does; the remaining one lies in between.
 const std::vector<BackwardModel>& backward_models();
 
 /// One stage with one micro-batch, for use by one thread at a time. Every parameter, input and output gradient is a

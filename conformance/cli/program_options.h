@@ -1,4 +1,4 @@
-// The options of `plumbline run --program` and `plumbline split` that say how a program is cut.
+// The options of `plumbline run --program`, `plumbline split` and other subcommands that say how a program is cut.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,8 @@
 
 namespace plumbline::cli {
 
+/// Adds --split, --stages, --policy, --shared and --route. Parsing writes to `split`, which must live as long as the
+/// command; combinations are not checked here.
 void add_split_options(CLI::App& command, program::ProgramSplit& split);
 
 }  // namespace plumbline::cli

@@ -11,14 +11,15 @@
 
 namespace plumbline::cli {
 
-/// The user's text, FROM-TO or FROM-TO=BYTES, and its parts.
+/// One value of --skip: the user's text, FROM-TO or FROM-TO=BYTES, and its parts.
 struct SkipText {
   std::string text;
   schedule::StageEdge edge = {};
-  std::optional<double> bytes = {};
+  std::optional<double> bytes = {};  ///< empty: not given
 };
 
-/// `texts` must live as long as the command.
+/// Adds --skip, whose values are divided at commas; `form` and `help` describe them in --help. Parsing appends the
+/// values to `texts`, which must live as long as the command.
 void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const std::string& form,
                      const std::string& help);
 

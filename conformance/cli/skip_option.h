@@ -23,9 +23,9 @@ struct SkipText {
 void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const std::string& form,
                      const std::string& help);
 
-/// Throws InputError, one line that begins with the name of the command, for a malformed text, for a TO that is not
-/// above FROM or not one of the `count` stages, and for a repeated pair of FROM and TO. `counted` names the stages in
-/// messages.
+/// Parses the values of --skip in their order; `count` is the number of stages, and `counted` names them in messages.
+/// Throws InputError, one line that begins with `command`, for a malformed text, a TO that is not above FROM or not
+/// below `count`, and a repeated pair of FROM and TO.
 std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
                                   const std::string& counted = "stages");
 

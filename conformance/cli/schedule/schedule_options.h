@@ -14,7 +14,7 @@ namespace plumbline::cli {
 struct ScheduleChoice {
   std::string name;                                                     ///< of a schedule or of a .csv file
   std::string dialect;                                                  ///< dialect of a file's text; empty: not given
-  schedule::ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< without a name; 0: not given
+  schedule::ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not given; `name` is unused
 
   /// Whether `name` is a schedule's name and that schedule uses this field of a request; false for a file.
   bool takes(schedule::Takes field) const;

@@ -12,7 +12,7 @@ namespace plumbline::cli {
 
 struct SimulatedStep {
   schedule::Schedule compute;
-  schedule::Simulation simulation;  ///< no critical path: it was not recorded
+  schedule::Simulation simulation;  ///< an empty critical path was not recorded
   schedule::LowerBound bound;       ///< of the makespan
   std::vector<schedule::Skip> skips;
   std::vector<std::string> scalings;      ///< the options --scale as the user wrote them
@@ -25,8 +25,7 @@ void print_json(const SimulatedStep& step);
 /// One of several schedules for the same model.
 struct ComparedSchedule {
   std::string name;
-  std::string refusal =
-      {};  ///< why the schedule cannot be made or simulated; if not empty, the members below are unset
+  std::string refusal = {};  ///< why it cannot be simulated; then the members below are unset
   int stages = 0;
   int microbatches = 0;
   schedule::Simulation simulation = {};

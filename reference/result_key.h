@@ -16,7 +16,7 @@ enum class ResultKind {
   Output,     ///< an output of the model for a micro-batch
   Loss,       ///< the loss of a micro-batch
   Backward,   ///< the gradient that `stage` sends back for one of its inputs
-  Partial,    ///< a parameter's gradient accumulated by `stage` up to and including `microbatch`
+  Partial,    ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
   InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
   HookCalls,  ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
   Grad,       ///< the gradient of a parameter after a train step

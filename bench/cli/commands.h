@@ -1,5 +1,5 @@
 // The subcommands of `plumbline-bench`: each function adds one to the parser. If the user names it, parsing sets
-// `chosen`, which must outlive the parser.
+// `chosen`, to which the parser keeps a reference.
 #pragma once
 
 #include "conformance/cli/entry.h"

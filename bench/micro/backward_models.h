@@ -33,8 +33,8 @@ BackwardModel parse_backward_model(const std::string& text);
 /// autograd does; the remaining one lies in between.
 const std::vector<BackwardModel>& backward_models();
 
-/// One stage with one micro-batch, for use by one thread at a time. Every parameter, input and output gradient is a
-/// float32 computed from its position (see fill() in the .cc file).
+/// One stage with one micro-batch, for use by one thread at a time. Every element of the parameters, the input and the
+/// output's gradient is a float32 computed from its position (see fill() in the .cc file).
 class BackwardStage {
  public:
   explicit BackwardStage(const BackwardModel& model);

@@ -9,10 +9,9 @@
 namespace plumbline::bench {
 
 struct BackwardComparison {
-  std::vector<BackwardModel> models;  ///< in the order of BackwardRound::times
-  int threads = 1;                    ///< of each side
-  std::vector<BackwardRound> cpp,
-      python;  ///< equally many, at least one; index i: in succession
+  std::vector<BackwardModel> models;       ///< in the order of BackwardRound::times
+  int threads = 1;                         ///< of each side
+  std::vector<BackwardRound> cpp, python;  ///< equally many, at least one; equal indices ran in succession
 };
 
 /// A table with one row per model. Times are in milliseconds: of each round the median, and of these the smallest.

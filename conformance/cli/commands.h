@@ -1,5 +1,5 @@
-// The subcommands of `plumbline`: each function adds one to the parser. If the user names it, parsing sets `chosen`,
-// which must outlive the parser.
+// The subcommands of `plumbline`: each function adds one to the parser. If the user names it, parsing sets `chosen`, to
+// which the parser keeps a reference.
 #pragma once
 
 #include "conformance/cli/entry.h"

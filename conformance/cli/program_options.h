@@ -1,4 +1,4 @@
-// The options of `plumbline run --program`, `plumbline split` and other subcommands that say how a program is cut.
+// The options of `plumbline run --program` and `plumbline split` that say how a program is cut.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -33,8 +33,9 @@
 //
 // The relative-norm gate, rel_gate = c * rms over samples of |deviation|_2 / |value|_2, at least c u, is much sharper
 // for an error that is spread over a tensor (a factor 1 + 1e-6); the elementwise bound is sharper for an error in few
-// elements. Known limits: - Discontinuities. If an input of relu, max, abs or a comparison is within rounding error of
-// its kink, the real run
+// elements.
+// Known limits:
+//  - Discontinuities. If an input of relu, max, abs or a comparison is within rounding error of its kink, the real run
 //    may take the other branch. Usually some sample takes it too and the bound grows to cover both; if none does, there
 //    is a false alarm. Choose data of cases away from kinks.
 //  - `run` must be deterministic: it seeds its own generators, starts from the same parameters, and works in float64

@@ -13,8 +13,8 @@ namespace plumbline::schedule {
 class ActionIndex {
  public:
   /// Takes linear time. Aborts unless shape_problem(schedule) is empty. Of two equal actions the index has the first.
-  /// It omits an action on a rank that does not hold its stage, one out of range, and one of a whole stage (UNSHARD,
-  /// ...), which may appear several times.
+  /// The index omits an action on a rank that does not hold its stage, one out of range, and one of a whole stage
+  /// (UNSHARD, ...), which may appear several times.
   explicit ActionIndex(const Schedule& schedule);
 
   /// The position in the list of the rank that executes the action's stage and micro-batch; -1 if the index has no such

@@ -1,5 +1,5 @@
-// The times at which actions were executed, measured by the engine, or would be, predicted by the simulator: in one
-// form, so that pictures can show them side by side.
+// The time of each action, measured by the engine or predicted by the simulator: in one form, so that pictures can show
+// both side by side.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ namespace plumbline::schedule {
 
 struct CheckOptions {
   bool forward_only = false;   ///< the schedule must have no backward
-  bool lowered = false;        ///< requires all sends and receives; implied if the schedule has one
+  bool lowered = false;        ///< requires all sends and receives; implied if it has a send, receive or wait
   std::size_t limit = 100;     ///< at most so many violations are listed; a last entry counts the rest
   bool channel_order = false;  ///< also for transports without tags: see channel_order_violations
   SendModel sends = {};        ///< how the transport completes sends, for the search for deadlocks

@@ -27,8 +27,7 @@ struct Link {
 /// `comm` of its stage's durations later; more if the link is occupied or no buffer is free.
 struct Links {
   Link all = {};
-  std::map<std::pair<int, int>, Link> of_ranks =
-      {};  ///< by (sending rank, receiving rank): links that differ from `all`
+  std::map<std::pair<int, int>, Link> of_ranks = {};  ///< by (sending, receiving) rank; other links: `all`
   /// The size of a stage's outputs in bytes, and of their gradients on the way back: one entry for all stages or one
   /// per stage. Each of the step's edges carries so many bytes plus those of the skips over it (StepCosts::skips).
   std::vector<double> bytes = {0};

@@ -17,12 +17,12 @@ namespace plumbline::schedule {
 /// Times are in the unit of the durations; the step begins at 0.
 struct Timeline {
   double makespan = 0;         ///< end of the last action of the step
-  double longest_rank = 0;     ///< the most time from the begin of a rank's first action to the end of its last
+  double longest_rank = 0;     ///< most time from the beginning of a rank's first action to the end of its last
   double bubble_makespan = 0;  ///< 1 - (sum of busy) / (ranks x makespan): all ranks begin and end the step together
   double bubble_longest_rank = 0;  ///< the same with longest_rank, as in the zero-bubble papers: ranks may enter the
                                    ///< next step before others end this one
   std::vector<double> busy;        ///< per rank: the time spent in actions
-  std::vector<double> begin;       ///< per rank: the begin of its first action
+  std::vector<double> begin;       ///< per rank: the beginning of its first action
   std::vector<double> end;         ///< per rank: the end of its last action
   /// Per rank: the most activations, of a stage and micro-batch, at once, from F to B or W (to the end of a
   /// forward-only step). The members of a group happen at the same time: an activation that begins in it is held beside

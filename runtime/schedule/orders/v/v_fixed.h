@@ -1,7 +1,7 @@
 // V orders given by a rule: two stages on each rank, so that every micro-batch goes down the ranks and up again.
 //
 // Rank r of P holds stage r (lane 0 below) and stage 2P-1-r (lane 1). F0 is a forward of lane 0, B1 a backward of lane
-// 1, and so on; "n x" repeats the steps in brackets n times.
+// 1, and so on; "n x" repeats the next step or bracket n times.
 //
 // zb-v is the order of PyTorch's ScheduleZBVZeroBubble, for n = max(M, 2P-1) micro-batches, where the actions of
 // micro-batches from M on are then left out:

@@ -13,8 +13,8 @@ namespace plumbline::reference {
 
 /// The truth that judges a result; see docs/truth.md.
 enum class Truth {
-  Exact,  ///< integer-valued data, every partial sum representable: equal to the whole model bit for bit, in any order
-  SameOrder,  ///< real data: equal bit for bit to the detached stages, run in the schedule's order of accumulation
+  Exact,      ///< integer-valued data, all partial sums representable: equals the whole model bitwise, in any order
+  SameOrder,  ///< real data: equals the detached stages bitwise, run in the schedule's order of accumulation
   Bounded,    ///< a float64 value with a running error bound for each element and a gate on the relative norm
 };
 

@@ -14,14 +14,14 @@
 // and where the real run lets a gradient pass (x > 0), the bound is > 0 and lets it pass too. max, sign, division by
 // data, subtraction, norms and transcendental functions have no such property.
 //
-// What is checked: every floating-point tensor that an operator reads or returns, in forward and backward and in the
+// Checked is every floating-point tensor that an operator reads or returns, in forward and backward and in the
 // accumulation into .grad: its largest absolute value (for a mean also the sum that it divides), whether all values are
 // integers times the quantum, and whether the argument holds for the call. For a sum of products that means: the call
 // reads and returns numbers >= 0, and subtracts only numbers <= 0. Operators that move data may carry negative numbers.
 // Division is accepted only by a power of two. `unproven` names the first call for which the argument does not hold.
 // Compute the absolute values before the run: negation is not among the accepted operators.
 //
-// What is assumed: float64 itself is exact here (values stay below 2^53, far above every limit); the run takes the same
+// Assumptions: float64 itself is exact here (values stay below 2^53, far above every limit); the run takes the same
 // branches as the real one; the real values are integers too (they are if the absolute ones are and the operators are
 // those above); exponent ranges suffice.
 #pragma once

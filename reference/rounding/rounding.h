@@ -1,4 +1,5 @@
-// A running error bound for every element of a float64 run, for the same computation in a lower precision.
+// Computes a running error bound for every element of a float64 run: how far the same computation in a lower precision
+// may differ.
 //
 // Monte Carlo arithmetic (Parker, "Monte Carlo Arithmetic: exploiting randomness in floating-point arithmetic", 1997;
 // the older CESTAC method: Vignes 1974): run the computation several times, each time with every rounding replaced by

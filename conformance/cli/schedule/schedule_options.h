@@ -10,7 +10,7 @@
 
 namespace plumbline::cli {
 
-/// What the user chose: a schedule by name with its parameters, or a CSV file.
+/// The user's choice: a schedule by name with its parameters, or a CSV file.
 struct ScheduleChoice {
   std::string name;                                                     ///< of a schedule or of a .csv file
   std::string dialect;                                                  ///< dialect of a file's text; empty: not given

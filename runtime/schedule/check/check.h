@@ -28,12 +28,12 @@ struct CheckOptions {
 ///   the rank that holds the stage in the micro-batch's replica, and there are no other computations;
 /// - on a rank, a producer precedes its users: F before B and I, I before W, and along edges within the rank;
 /// - the members of a group are computations, none needs another one, and the group ends before the list does;
-/// - lowered: every edge between ranks has its SEND, after its producer, and its RECV, before its consumer; a SEND has
-///   at most one WAIT_SEND, after it;
+/// - if lowered, every edge between ranks has its SEND, after its producer, and its RECV, before its consumer; a SEND
+///   has at most one WAIT_SEND, after it;
 /// - actions of a whole stage are on a rank that holds it: UNSHARD and RESHARD alternate, from an UNSHARD to a RESHARD,
 ///   and if there are any, all computations of the stage lie between them; REDUCE_GRAD at most once, after the last B
 ///   or W of its stage there; WAIT_REDUCE_GRAD at most once, after it;
-/// - with channel_order, the violations that channel_order_violations finds;
+/// - with channel_order, channel_order_violations() finds none;
 /// - the ranks together reach the end of the step (deadlocks). Checked only if all else holds, since a missing action
 ///   also blocks ranks.
 std::vector<std::string> violations(const Schedule& schedule, const std::vector<StageEdge>& edges,

@@ -49,7 +49,7 @@ struct StageMemory {
 
 /// A tensor that a stage stashes for a later stage, which pops it; its gradient returns the same way. Between ranks the
 /// tensor travels directly from one stage to the other, in the message of an edge of the step or, if there is none,
-/// over an edge of its own. It takes memory beside the activations of the two stages:
+/// over a separate edge. The tensor takes memory beside the activations of the two stages:
 /// - on the rank that pops it, from its arrival (within a rank, from the end of the F that makes it) to the end of the
 ///   popping stage's B or W for the micro-batch; in a forward-only step to the end of its F;
 /// - on the rank that makes it, from the end of that F until the link has carried it.

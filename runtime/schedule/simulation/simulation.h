@@ -2,9 +2,9 @@
 // held.
 //
 // Each rank executes its actions strictly in order; an action begins when its rank is free and its needs are met. The
-// events are processed rank by rank, not in the order of time: every time is the maximum and sum of earlier ones, so
-// any order that respects the dependencies gives the same numbers, in time linear in the actions. Besides the schedule,
-// a run without records takes about 17 bytes per action; with a skip for each stage, about 32.
+// events are processed rank by rank, not in the order of time: every time is a maximum or sum of earlier times, so any
+// order that respects the dependencies gives the same numbers, in time linear in the number of actions. Besides the
+// schedule, a run without records takes about 17 bytes per action; with a skip for each stage, about 32.
 #pragma once
 
 #include <vector>
@@ -24,9 +24,9 @@ struct Timeline {
   std::vector<double> busy;        ///< per rank: the time spent in actions
   std::vector<double> begin;       ///< per rank: the beginning of its first action
   std::vector<double> end;         ///< per rank: the end of its last action
-  /// Per rank: the most activations, of a stage and micro-batch, at once, from F to B or W (to the end of a
-  /// forward-only step). The members of a group happen at the same time: an activation that begins in it is held beside
-  /// one that ends in it.
+  /// Per rank: the most activations, of a stage and micro-batch, at once, from F to B or W (in a forward-only step, to
+  /// its end). The members of a group run at the same time: an activation that begins in a group is held beside one
+  /// that ends in the group.
   std::vector<int> peak_live;
 };
 

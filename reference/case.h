@@ -1,6 +1,6 @@
-// A conformance case as plain data: its model, data, steps, and the kind of truth that judges the results. Every
-// executor of a case (the runtime, an oracle, a foreign backend) works from this description alone. Numbers are
-// functions of (seed, name, index), so each rank computes only its part and all ranks agree.
+// A conformance case as plain data: its model, data, steps, and the kind of truth that judges the results. An executor
+// of a case (the runtime, an oracle, a foreign backend) needs only this description and a seed. All parameters and data
+// are functions of (seed, name, index), so each rank computes only its part and all ranks agree.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace plumbline::reference {
 
 /// The truth that judges a result; see docs/truth.md.
 enum class Truth {
-  Exact,      ///< integer-valued data, every partial sum representable: bitwise in any order, against the whole model
-  SameOrder,  ///< real data: bitwise against the detached stages run in the schedule's own order of accumulation
+  Exact,      ///< integer-valued data, all partial sums representable: equals the whole model bitwise, in any order
+  SameOrder,  ///< real data: equals the detached stages bitwise, run in the schedule's order of accumulation
   Bounded,    ///< a float64 value with a running error bound for each element and a gate on the relative norm
 };
 
@@ -33,8 +33,9 @@ inline constexpr int64_t kIgnoredTarget = -100;
 struct LossSpec {
   LossKind kind = LossKind::Sum;
   Reduction reduction = Reduction::Sum;
-  /// Cross entropy only: some targets are kIgnoredTarget, a different number in each row. A mean is then taken over the
-  /// remaining targets of the whole batch: a micro-batch is weighted by the number of its counted targets.
+  /// Cross entropy only: in each row the targets from a random position on (never the first; possibly none) are
+  /// kIgnoredTarget. A mean is then taken over the remaining targets of the whole batch: a micro-batch is weighted by
+  /// the number of its remaining targets.
   bool ignores_targets = false;
 };
 
@@ -44,13 +45,13 @@ enum class StepKind {
   ZeroGrad,   ///< drop the accumulated gradients
   Optimizer,  ///< update every parameter that has a gradient
   Freeze,     ///< the named parameters require no gradient from this step on; accumulated gradients stay
-  Unfreeze,   ///< they require gradients again
+  Unfreeze,   ///< the named parameters require gradients again
 };
 
 struct Step {
   StepKind kind = StepKind::Train;
-  int rows = 0;            ///< rows of this step's batch; 0: those of the case
-  bool has_target = true;  ///< for Eval: without a target there are outputs but no loss
+  int rows = 0;            ///< for Train and Eval: rows of the batch; 0: Case::rows
+  bool has_target = true;  ///< for Eval: false if the batch has no target, so that there are outputs but no loss
   std::string parameters;  ///< for Freeze and Unfreeze: a shell pattern (fnmatch) of canonical names
 
   // NOLINTNEXTLINE(google-explicit-constructor): most steps consist of their kind alone
@@ -76,25 +77,27 @@ enum class Dtype { F32, BF16, F64, F16 };
 struct Case {
   std::string id;     ///< never changes its meaning; a corrected case gets a new id
   std::string title;  ///< one line for people
-  std::string why;    ///< the class of bugs that it targets
+  std::string why;    ///< the class of bugs that the case targets
   Truth truth = Truth::Exact;
   std::string model;  ///< a name of reference/models/zoo.h
   Dtype dtype = Dtype::F32;
   int rows = 8;  ///< rows of a batch along the chunked dimension
   int microbatches = 4;
   LossSpec loss;
-  /// Whether a step's gradients are divided by the number of micro-batches.
+  /// Whether the gradients of a train step are divided by the number of micro-batches before they are added to earlier
+  /// ones.
   bool divide_by_microbatches = true;
   std::vector<Step> steps = {StepKind::Train};
   OptimizerSpec optimizer = {};
-  /// Floating-point inputs require gradients, which are also results: ResultKind::InputGrad, by micro-batch and the
-  /// input's name, as the backward of that micro-batch left them (never divided; for a replicated input, each
-  /// micro-batch's share). Integer inputs never have one.
+  /// In train steps floating-point inputs require gradients. These are also results: ResultKind::InputGrad, by
+  /// micro-batch and the input's name, as the backward of that micro-batch left them (never divided; for a replicated
+  /// input, each micro-batch's share). Integer inputs never have a gradient.
   bool input_gradients = false;
   /// In train steps the inputs are passed by name.
   bool keyword_inputs = false;
   /// Every parameter has a user's hook that doubles its gradient and counts its calls. The counts are also results:
-  /// ResultKind::HookCalls, by stage, micro-batch and the parameter's name.
+  /// ResultKind::HookCalls, by stage, micro-batch and the parameter's name. (The whole model as an oracle records no
+  /// counts.)
   bool parameter_hooks = false;
   /// In train steps every stage registers a user's hook on each value that it receives from another stage and that
   /// requires a gradient. The hook counts its calls and changes nothing. The counts are also results:

@@ -1,4 +1,4 @@
-// Counting user hooks: those on parameters double the gradient, those on values between stages leave it unchanged.
+// Counting user hooks: hooks on parameters double the gradient, hooks on values between stages leave it unchanged.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,9 +11,11 @@
 
 namespace plumbline::reference {
 
+/// The hooks stay on their tensors and may outlive this object. Counting is not synchronised: the hooks of one name
+/// must run on one thread at a time, and not during take().
 class CountedHooks {
  public:
-  /// A parameter that requires no gradient gets no hook.
+  /// Registers the doubling hook on `parameter`; does nothing if it requires no gradient.
   void add(const std::string& name, const at::Tensor& parameter) {
     if (!parameter.requires_grad()) return;
     parameter.register_hook([calls = counter(name)](const at::Tensor& grad) {
@@ -22,13 +24,14 @@ class CountedHooks {
     });
   }
 
-  /// Watches a value of one micro-batch; the values of all micro-batches are counted under one name.
+  /// Registers a hook that only counts on `value`, a value of one micro-batch; does nothing if it requires no gradient.
+  /// The values of all micro-batches are counted under one name.
   void watch(const std::string& name, const at::Tensor& value) {
     if (!value.requires_grad()) return;
     value.register_hook([calls = counter(name)](const at::Tensor&) { ++*calls; });
   }
 
-  /// The number of calls of that name's hook since the last query.
+  /// The number of calls of the hooks under `name` since the previous take(); 0 for an unknown name. Resets the count.
   int64_t take(const std::string& name) {
     const auto it = calls_.find(name);
     return it == calls_.end() ? 0 : std::exchange(*it->second, 0);

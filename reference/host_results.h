@@ -1,4 +1,4 @@
-// Converts a run's results to the torch-free tensors that are written to files and compared.
+// Converts a run's results to torch-free tensors, which are written to files and compared.
 #pragma once
 
 #include "reference/results.h"
@@ -6,6 +6,7 @@
 
 namespace plumbline::reference {
 
+/// Copies every tensor, under the same key. Throws Error as graph::to_host() does.
 TensorMap to_host(const Results& results);
 
 }  // namespace plumbline::reference

@@ -9,13 +9,15 @@
 
 namespace plumbline::reference {
 
-/// Uses only output 0. For cross entropy it is [..., classes], and the target holds class indices [...].
+/// Uses only output 0, and `target` only for Mse and CrossEntropy. For cross entropy the output is [..., classes], and
+/// the target holds class indices [...], ignored where they are kIgnoredTarget.
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
 
-/// Whether the case has a loss for this target: an evaluation may have no target.
+/// Whether there is a loss for this target: always for Sum and Output; for the other kinds, if `target` is defined.
 bool has_loss(const LossSpec& spec, const at::Tensor& target);
 
-/// The number of targets that are not ignored: the divisor of a mean loss, and so the weight of a micro-batch.
+/// The number of class indices in `target` that are not kIgnoredTarget: the divisor of a mean loss, and so the weight
+/// of a micro-batch.
 int64_t counted_targets(const at::Tensor& target);
 
 /// The element type of a case's parameters and floating-point inputs.

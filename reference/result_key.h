@@ -1,7 +1,8 @@
 // Names of the results of a run: the step, kind, stage and micro-batch that a tensor belongs to, never the rank.
 //
-// Text form: `<step>/<kind>/<stage>/<microbatch>/<name>`, with `-` if stage or micro-batch does not apply, for example
-// `0/backward/2/3/v17` and `0/grad/-/-/layers.0.weight`. The name is the rest of the text and may contain slashes.
+// Text form: `<step>/<kind>/<stage>/<microbatch>/<name>`, with `-` for a stage or micro-batch that does not apply, for
+// example `0/backward/2/3/v17` and `0/grad/-/-/layers.0.weight`. The name is the rest of the text, is not empty and may
+// contain slashes.
 #pragma once
 
 #include <string>
@@ -15,18 +16,19 @@ enum class ResultKind {
   Output,     ///< an output of the model for a micro-batch
   Loss,       ///< the loss of a micro-batch
   Backward,   ///< the gradient that `stage` sends back for one of its inputs
-  Partial,    ///< a parameter gradient as accumulated so far by `stage`, after the backward of `microbatch`
+  Partial,    ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
   InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
-  HookCalls,  ///< calls of a user's hook on a parameter or a boundary value in the backward of `microbatch` in `stage`
-  Grad,       ///< the final gradient of a parameter after the step
-  Buffer,     ///< a buffer after the step
-  Param,      ///< a parameter after the optimizer
+  HookCalls,  ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
+  Grad,       ///< the gradient of a parameter after a train step
+  Buffer,     ///< a buffer after the last step
+  Param,      ///< a parameter after the last step
 };
 
 /// "forward", "output", ... as in a key.
 std::string_view kind_name(ResultKind kind);
 
 struct ResultKey {
+  /// The position in Case::steps, from 0.
   int step = 0;
   ResultKind kind = ResultKind::Forward;
   int stage = -1;       ///< -1 where it does not apply
@@ -38,13 +40,13 @@ struct ResultKey {
 
 std::string to_string(const ResultKey& key);
 
-/// The inverse of to_string; throws InputError for any text that to_string does not produce, and for an empty name.
+/// The inverse of to_string(). Throws InputError for any text that to_string() does not produce, and for an empty name.
 ResultKey parse_result_key(const std::string& text);
 
-/// A total order in which every result that depends on a wrong value comes after that value: by step; then forward and
-/// output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by (micro-batch,
-/// stage descending, in that order); grad; buffer; param. A stage or micro-batch that does not apply counts as the last
-/// one.
+/// A total order that follows the computation, so that the first wrong result is close to the fault. By step; then
+/// forward and output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by
+/// (micro-batch, stage descending); grad; buffer; param. Remaining ties are decided by kind, then by name. A stage or
+/// micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 
 }  // namespace plumbline::reference

@@ -11,15 +11,17 @@
 
 namespace plumbline::reference {
 
+/// Indexed by the text of a ResultKey.
 using Results = std::map<std::string, at::Tensor>;
 
-/// Stores a copy of the tensor's current values.
+/// Stores a copy of the tensor's current values, in place of an earlier result under the key.
 inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor) {
   results.insert_or_assign(to_string(key), tensor.detach().clone());
 }
 
-/// Whether boundaries, outputs and gradients are kept at each step. A training run keeps only its losses and its final
-/// parameters and buffers, which also reveal an earlier fault.
+/// Whether boundaries, outputs and gradients are kept at each step: true if the case has no Optimizer step. A training
+/// run with an optimizer keeps only its losses and its final parameters and buffers, which also reveal an earlier
+/// fault.
 inline bool keeps_details(const Case& c) {
   for (const Step& step : c.steps)
     if (step == StepKind::Optimizer) return false;

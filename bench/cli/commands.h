@@ -1,4 +1,5 @@
-// The subcommands of `plumbline-bench`: each adds itself to the parser and runs when chosen.
+// The subcommands of `plumbline-bench`: each function adds one to the parser. If the user names it, parsing sets
+// `chosen`, to which the parser keeps a reference.
 #pragma once
 
 #include "conformance/cli/entry.h"
@@ -8,7 +9,7 @@ namespace plumbline::bench {
 void add_micro(CLI::App& app, cli::Command& chosen);
 void add_throughput(CLI::App& app, cli::Command& chosen);
 void add_peers(CLI::App& app, cli::Command& chosen);
-void add_peers_cut(CLI::App& peers, cli::Command& chosen);  ///< a subcommand of peers
+void add_peers_cut(CLI::App& peers, cli::Command& chosen);  ///< adds `cut` to the subcommand `peers`
 void add_instructions(CLI::App& app, cli::Command& chosen);
 
 }  // namespace plumbline::bench

@@ -1,5 +1,5 @@
-// Stages whose backward is timed whole and in two halves, in C++ and in Python (bench/peers/split_backward.py), with
-// the same operators on the same numbers.
+// Models for the comparison of a stage's full backward with its two halves (input, then weight), in C++ and in Python.
+// bench/peers/split_backward.py builds the same models with the same operators and numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,46 +14,51 @@
 
 namespace plumbline::bench {
 
-/// An MLP: linear layers of width x width with GELU between them, on rows * length rows. Or a transformer: pre-norm
-/// blocks with causal attention in heads of 64 and a feed-forward part of 4 widths, on [rows, length, width].
+/// Either an MLP on [rows * length, width]: `layers` linear layers of width x width with GELU between them. Or a
+/// transformer on [rows, length, width]: `layers` pre-norm blocks with causal attention in heads of 64 and a
+/// feed-forward part of width 4 * width.
 struct BackwardModel {
   bool transformer = false;
   int64_t rows = 0, length = 0, width = 0, layers = 0;
 };
 
-/// "transformer:4,256,512,2", "mlp:512,1,1024,6": rows, length, width, layers.
+/// The text form: rows, length, width and layers, as in "transformer:4,256,512,2" or "mlp:512,1,1024,6".
 std::string to_string(const BackwardModel& model);
 
-/// The inverse; throws InputError for any other text, and for a transformer whose width is not a multiple of 64.
+/// The inverse of to_string(). Throws InputError for any other text (numbers have at most 6 digits and are at least 1)
+/// and for a transformer whose width is not a multiple of 64.
 BackwardModel parse_backward_model(const std::string& text);
 
-/// Two (the large ones) where matrix products take nearly all of the time, two (the tiny ones) where autograd does, and
-/// one between.
+/// The default models: in the two large ones matrix products take nearly all of the time, in the two small ones
+/// autograd does; the remaining one lies in between.
 const std::vector<BackwardModel>& backward_models();
 
-/// One stage with one micro-batch. Every number is a float32 computed from its position (see fill() in the source).
+/// One stage with one micro-batch, for use by one thread at a time. Every element of the parameters, the input and the
+/// output's gradient is a float32 computed from its position (see fill() in the .cc file).
 class BackwardStage {
  public:
   explicit BackwardStage(const BackwardModel& model);
 
-  /// Drops every gradient and recomputes the output.
+  /// Drops all gradients and computes the output anew.
   void forward();
 
-  /// Each consumes and releases the output of one forward().
+  /// Computes all gradients of the last forward() and releases its output. A forward() allows either one
+  /// full_backward(), or one input_backward() and then one weight_backward().
   void full_backward();
+  /// Computes the gradient of the input and releases the output; keeps the state that weight_backward() needs.
   void input_backward();
-  /// After input_backward().
+  /// Computes the gradients of the parameters; requires input_backward().
   void weight_backward();
 
-  /// The gradients of the input and the parameters, under the result keys (reference/result_key.h) that
-  /// split_backward.py writes; names are prefixed with the model's.
+  /// Copies of the gradients of the input and the parameters, keyed as in split_backward.py: the text of a ResultKey
+  /// (reference/result_key.h) whose name begins with to_string(model) and a dot. Requires a complete backward.
   TensorMap gradients() const;
 
  private:
   void add_parameter(const std::string& name, at::IntArrayRef sizes, int64_t exponent, double middle);
   void add_linear(const std::string& name, int64_t in, int64_t out);
   void add_norm(const std::string& name);
-  /// Uses the parameters `weight` and `weight` + 1: weight and bias.
+  /// Applies parameters_[weight] as the weight and parameters_[weight + 1] as the bias.
   at::Tensor linear(const at::Tensor& x, size_t weight) const;
   at::Tensor norm(const at::Tensor& x, size_t weight) const;
   at::Tensor block(const at::Tensor& x, size_t first) const;
@@ -65,7 +70,8 @@ class BackwardStage {
   backward::WeightBackward weights_;
 };
 
-/// Aborts unless the full backward and the two halves give the same gradients, bit for bit.
+/// Runs both kinds of backward. Aborts unless the full backward and the two halves give the same gradients, bit for
+/// bit.
 void check_halves(BackwardStage& stage);
 
 }  // namespace plumbline::bench

@@ -1,4 +1,4 @@
-// A stage's backward whole and in halves, timed in pairs so that disturbances affect both.
+// Times a stage's full backward and its two halves in pairs, so that disturbances of the machine affect both alike.
 #pragma once
 
 #include <vector>
@@ -7,18 +7,18 @@
 
 namespace plumbline::bench {
 
-/// Seconds per pair. The full backward and the halves at one index were measured in direct succession.
+/// Seconds, indexed by pair: the full backward and the two halves of one pair ran in direct succession.
 struct BackwardTimes {
   std::vector<double> full, input, weight;
 
-  /// Input plus weight backward.
+  /// For each pair: the time of the input half plus that of the weight half.
   std::vector<double> split() const;
-  /// The median of the pairs' split over full.
+  /// The median over the pairs of split / full. There must be at least one pair.
   double ratio() const;
 };
 
-/// Adds one pair: forward and full backward, forward and the two halves, in alternating order. The forwards are not
-/// timed; releasing the output is.
+/// Measures one pair and appends it to `times`: forward and full backward, then forward and the two halves, or in the
+/// opposite order at every second call. The times exclude the forwards and include the release of the output.
 void measure_pair(BackwardStage& stage, BackwardTimes& times);
 
 }  // namespace plumbline::bench

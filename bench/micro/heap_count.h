@@ -1,6 +1,7 @@
-// HeapCount: counts how often this thread calls operator new, with LibTorch's own calls counted separately.
+// HeapCount: counts the calls of operator new by one thread, those made inside LibTorch's libraries separately. A
+// program that links heap_count.cc gets its replacement of the global operator new.
 //
-//   HeapCount count;      // from here on
+//   HeapCount count;
 //   ...
 //   count.requests();
 #pragma once
@@ -9,6 +10,9 @@
 
 namespace plumbline::bench {
 
+/// Counts on the thread that constructs it, from construction to destruction, and must be destroyed on that thread. A
+/// thread may have only one at a time. Calls of the aligned forms of operator new are not counted. A call counts by its
+/// immediate caller.
 class HeapCount {
  public:
   HeapCount();
@@ -16,13 +20,14 @@ class HeapCount {
   HeapCount(const HeapCount&) = delete;
   HeapCount& operator=(const HeapCount&) = delete;
 
-  /// Calls made by code outside LibTorch's libraries: ours, and the C++ library's on our behalf.
+  /// Calls made outside LibTorch's libraries: by our code (with code inlined from LibTorch's headers) and by the C++
+  /// library, on behalf of any code.
   int64_t requests() const { return requests_; }
   /// Calls made inside LibTorch's libraries: tensors, autograd nodes. (The elements of a tensor come from another
   /// allocator and are not counted.)
   int64_t of_torch() const { return of_torch_; }
 
-  /// Called by operator new.
+  /// Called by operator new: counts a call whose return address is `caller` if the calling thread has a HeapCount.
   static void note(const void* caller) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Counts the instructions that this thread executes, with the processor's counter.
+// InstructionCounter: counts the instructions that a thread executes, with the processor's counter (Linux perf events).
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 
 namespace plumbline::bench {
 
+/// Counts the thread that constructs it, from construction on, whichever thread calls read(). Construction never
+/// throws.
 class InstructionCounter {
  public:
   InstructionCounter();
@@ -13,10 +15,12 @@ class InstructionCounter {
   InstructionCounter(const InstructionCounter&) = delete;
   InstructionCounter& operator=(const InstructionCounter&) = delete;
 
-  /// Empty, or why no counter is available: virtual machines often hide it, and kernels may forbid it.
+  /// The reason why there is no counter; empty if there is one. Virtual machines often hide it, and kernels may forbid
+  /// it.
   const std::string& unavailable() const { return unavailable_; }
 
-  /// User-mode instructions of the calling thread since construction. Throws Error when the counter cannot be read.
+  /// The user-mode instructions that the constructing thread has executed since construction. Throws Error if the
+  /// counter cannot be read, also if it is unavailable.
   int64_t read() const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace plumbline::bench {
 
-/// The upper of the two middle values if their number is even. `values` must not be empty.
+/// The median of `values`, which must not be empty; of an even number of values, the upper of the two middle ones.
 inline double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];

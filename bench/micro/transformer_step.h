@@ -1,5 +1,5 @@
-// One training step of a small transformer, called as a module and interpreted from its capture: the two sides whose
-// times and instructions are compared. Both use the same parameters.
+// One training step of a small transformer in two forms, called as a module and interpreted from its capture, whose
+// times and instruction counts are compared. Both use the same parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,18 +16,21 @@ enum class Side { Module, Interpreter };
 class SmallTransformer;
 
 /// A language model of 4 pre-norm blocks of width 32 with 4 heads, causal attention, tied embedding and cross entropy,
-/// on one row of 8 tokens: its kernels are as small as possible, so that the overhead of each call shows.
+/// on one row of 8 tokens. Its kernels are tiny, so that the overhead of each call shows. For use by one thread at a
+/// time.
 class TransformerStep {
  public:
-  /// Checks that both sides give the same loss and gradients, bit for bit.
+  /// Builds and captures the model, and runs both sides once. Aborts unless they give the same loss and gradients, bit
+  /// for bit.
   TransformerStep();
   ~TransformerStep();
 
-  /// Recomputes all gradients. Returns the loss.
+  /// Drops all gradients and computes them anew. Returns the detached loss.
   at::Tensor forward_backward(Side side);
-  /// Runs under no_grad.
+  /// Computes the loss alone, without autograd, and returns it.
   at::Tensor forward(Side side);
 
+  /// The number of nodes of the captured graph.
   size_t node_count() const { return nodes_; }
 
  private:

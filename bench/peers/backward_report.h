@@ -1,4 +1,4 @@
-// The rounds of C++ and Python side by side, as a table and as JSON.
+// Formats the comparison of the C++ and Python rounds as a table and as JSON.
 #pragma once
 
 #include <string>
@@ -9,16 +9,18 @@
 namespace plumbline::bench {
 
 struct BackwardComparison {
-  std::vector<BackwardModel> models;
-  int threads = 1;
-  std::vector<BackwardRound> cpp, python;  ///< equally many; rounds of equal index ran in direct succession
+  std::vector<BackwardModel> models;       ///< in the order of BackwardRound::times
+  int threads = 1;                         ///< of each side
+  std::vector<BackwardRound> cpp, python;  ///< equally many, at least one; equal indices ran in succession
 };
 
-/// One row per model. Times are medians of the best round, in milliseconds. Split over full is the median over the
-/// rounds of each round's ratio of pairs; C++ over Python is the ratio of the best rounds.
+/// A table with one row per model. Times are in milliseconds: of each round the median, and of these the smallest.
+/// Split over full is the median over the rounds of BackwardTimes::ratio(). C++ over Python divides the smallest
+/// medians.
 std::string to_table(const BackwardComparison& comparison);
 
-/// The numbers of the table, and for each round its medians and shortest times, in seconds. Ends with a newline.
+/// The numbers of the table, and for each round its medians and its smallest times, as JSON with a final newline. Times
+/// are in seconds.
 std::string to_json(const BackwardComparison& comparison);
 
 }  // namespace plumbline::bench

@@ -1,10 +1,10 @@
-// One round of the comparison with Python: the same work in one fresh process per side, with the same arguments.
+// One round of the comparison with Python: each side does the same work in a fresh process, with the same arguments.
 //
 //   SIDE --threads N --seconds S --out TIMES.json MODEL...
 //   SIDE --threads N --gradients full|split --out GRADIENTS.safetensors MODEL...
 //
-// SIDE is `plumbline-bench peers backward-round` or `PYTHON split_backward.py`. A model is warmed up with one pair,
-// then measured for at least S seconds and five pairs.
+// SIDE is `plumbline-bench peers backward-round` or `PYTHON split_backward.py`. Each model is warmed up with one pair
+// (backward_times.h), then measured for at least S seconds and at least five pairs.
 #pragma once
 
 #include <filesystem>
@@ -16,19 +16,21 @@
 namespace plumbline::bench {
 
 struct BackwardRound {
-  std::string torch;                 ///< version of the library that computed
-  std::vector<BackwardTimes> times;  ///< of each model, in the order of the command line
+  std::string torch;                 ///< version of the library that computed, such as "2.15.0"
+  std::vector<BackwardTimes> times;  ///< indexed as the models of the command line
 };
 
-/// The C++ side; uses the number of threads set with at::set_num_threads().
+/// Measures the C++ side, each model for at least `seconds`, with the number of threads set by at::set_num_threads().
+/// Aborts if the halves and the full backward give different gradients.
 BackwardRound measure_round(const std::vector<BackwardModel>& models, double seconds);
 
-/// The gradients of all `models`, by the full backward or by its halves.
+/// The gradients of all `models` (BackwardStage::gradients), by the two halves if `halves`, else by the full backward.
 TensorMap compute_gradients(const std::vector<BackwardModel>& models, bool halves);
 
+/// The content of TIMES.json: the version and the seconds of every pair. Ends with a newline.
 std::string to_json(const BackwardRound& round);
 
-/// Reads the output of to_json() or split_backward.py. Throws Error for anything else.
+/// Reads a TIMES.json of either side. Throws Error for an unreadable file, invalid content and fewer than five pairs.
 BackwardRound read_round(const std::filesystem::path& path);
 
 }  // namespace plumbline::bench

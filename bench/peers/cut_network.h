@@ -1,4 +1,4 @@
-// The flow network of one minimum cut of a joint graph, as plain edges that other libraries can cut too.
+// The flow network of one minimum cut of a joint graph, as a list of edges that other libraries can cut too.
 #pragma once
 
 #include <cstdint>
@@ -7,37 +7,41 @@
 
 namespace plumbline::bench {
 
+/// Vertices are numbered from 0; the first two are the source and the sink.
 struct CutNetwork {
   static constexpr int kSource = 0, kSink = 1;
   struct Edge {
     int from, to;
-    int64_t capacity;  ///< FlowNetwork::kUnbounded if unbounded
+    int64_t capacity;  ///< in bytes, weighted by distance; FlowNetwork::kUnbounded if unbounded
   };
 
-  std::string graph;
-  int nodes = 0;            ///< of the joint graph
-  int vertices = 0;         ///< two for each node that may be saved, plus source and sink
-  std::vector<Edge> edges;  ///< no pair of vertices occurs twice
+  std::string graph;        ///< "transformer", "chain" or "dag"
+  int nodes = 0;            ///< the number of nodes of the joint graph
+  int vertices = 0;         ///< source, sink, and two for each node not merged into the sink
+  std::vector<Edge> edges;  ///< no two lead from the same vertex to the same vertex
 };
 
 /// The network for "transformer", "chain" or "dag" (large_joint_graphs.h) with about `nodes` nodes, as PyTorch's
-/// solve_min_cut builds it: each node that the forward can compute is an edge that weighs its bytes times 1.1 per step
-/// from the backward; nodes that torch-2.15 bans from recomputation are connected to the source; the backward's nodes
-/// are the sink. Throws InputError for another graph.
+/// solve_min_cut builds it. A node that must be in the backward is merged into the sink. Every other node is an edge
+/// from its first vertex to its second, whose capacity is its bytes times 1.1 to the power of its distance from the
+/// backward (1 to 100 steps), or unbounded if the node cannot be saved. Unbounded edges lead to its users and, if the
+/// policy torch-2.15 bans the node from recomputation, from the source. Throws InputError for any other `graph`.
 CutNetwork cut_network(const std::string& graph, int nodes);
 
 struct CutTimes {
-  double build = 0, cut = 0;  ///< seconds, medians; FlowNetwork builds and cuts in one call
-  int64_t value = 0;
-  std::vector<char> sink_side;  ///< by vertex: whether it can still reach the sink
+  double build = 0, cut = 0;    ///< median seconds for one network; cut_by_us() leaves `build` 0
+  int64_t value = 0;            ///< the capacity of the cut
+  std::vector<char> sink_side;  ///< by vertex: 1 if it is on the sink's side of the cut
 };
 
-/// Cuts with FlowNetwork, at least five times and for at least `seconds`.
+/// Builds and cuts the network with FlowNetwork at least five times and for at least `seconds` in all; `cut` covers
+/// both. Aborts if the cut is unbounded.
 CutTimes cut_by_us(const CutNetwork& network, double seconds);
 
-/// The input of minimum_cut.py: vertices, and from, to, capacity (null: unbounded) by edge.
+/// The input of minimum_cut.py: an object with `vertices`, and with the lists `from`, `to` and `capacity` (null:
+/// unbounded), indexed by edge.
 std::string to_json(const CutNetwork& network);
-/// Reads the output of minimum_cut.py for a network with that many vertices. Throws Error for anything else.
+/// Reads the output of minimum_cut.py for a network with `vertices` vertices. Throws Error for anything else.
 CutTimes read_cut_times(const std::string& json, int vertices);
 
 }  // namespace plumbline::bench

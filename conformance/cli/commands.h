@@ -1,4 +1,5 @@
-// The subcommands of `plumbline`: each function adds one to the parser, which sets `chosen` if the user names it.
+// The subcommands of `plumbline`: each function adds one to the parser. If the user names it, parsing sets `chosen`, to
+// which the parser keeps a reference.
 #pragma once
 
 #include "conformance/cli/entry.h"
@@ -19,10 +20,12 @@ void add_doctor(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 
-/// Stores the command line of this program; command_line() returns it as one line.
+/// Stores the command line of this program; main() calls it once, before any other function of this header.
 void remember_command_line(int argc, char** argv);
+/// The stored command line on one line, quoted for a shell. Valid until the program ends; empty before
+/// remember_command_line().
 const std::string& command_line();
-/// The arguments after the program's name.
+/// The stored arguments without the program's name. Valid until the program ends.
 const std::vector<std::string>& arguments();
 
 }  // namespace plumbline::cli

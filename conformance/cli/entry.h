@@ -1,4 +1,4 @@
-// Shared by the programs of plumbline: parsing of the command line, exit codes, error messages of one line.
+// The entry point that the programs of plumbline share: parsing of the command line, exit codes, error messages.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,14 +16,16 @@
 
 namespace plumbline::cli {
 
-/// Set by the chosen subcommand; returns the exit code.
+/// The work of the subcommand that the user chose; returns the exit code.
 using Command = std::function<int()>;
 
-/// The path of this executable.
+/// The path of this executable. Throws std::filesystem::filesystem_error if /proc is not mounted.
 inline std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-/// Parses the command line and executes the chosen subcommand. `name` is the program's name in messages ("plumbline
-/// bench"). Returns the exit code: 2, and one line on stderr, for bad usage or input; 1 for any other error.
+/// Parses the command line and executes `chosen`, which parsing must have set. `name` is the program's name in the
+/// advice "see NAME --help" ("plumbline bench"). Returns the exit code: that of the subcommand; 0 after printing help
+/// or the version; 2, and one line on stderr, for bad usage or an InputError; 1, and the message on stderr, for any
+/// other exception or if stdout cannot be written. Throws nothing derived from std::exception.
 inline int run_chosen(CLI::App& app, const std::string& name, const Command& chosen, int argc, char** argv) {
   const auto fail = [&](std::string what, int code) {
     for (char& c : what)

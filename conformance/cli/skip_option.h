@@ -11,20 +11,21 @@
 
 namespace plumbline::cli {
 
-/// The user's text, FROM-TO or FROM-TO=BYTES, and its parts.
+/// One value of --skip: the user's text, FROM-TO or FROM-TO=BYTES, and its parts.
 struct SkipText {
   std::string text;
   schedule::StageEdge edge = {};
-  std::optional<double> bytes = {};
+  std::optional<double> bytes = {};  ///< empty: not given
 };
 
-/// `texts` must live as long as the command.
+/// Adds --skip, whose values are divided at commas; `form` and `help` describe them in --help. Parsing appends the
+/// values to `texts`, which must live as long as the command.
 void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const std::string& form,
                      const std::string& help);
 
-/// Throws InputError, one line that begins with the name of the command, for a malformed text, for a TO that is not
-/// above FROM or not one of the `count` stages, and for a repeated pair of FROM and TO. `counted` names the stages in
-/// messages.
+/// Parses the values of --skip in their order; `count` is the number of stages, and `counted` names them in messages.
+/// Throws InputError, one line that begins with `command`, for a malformed text, a TO that is not above FROM or not
+/// below `count`, and a repeated pair of FROM and TO.
 std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
                                   const std::string& counted = "stages");
 

@@ -1,10 +1,11 @@
-// A family of models: the entry in the zoo, as a name and two functions. One file per family.
+// Families of models: the entries of the zoo. Each function below gives the entries of one file.
 #pragma once
 
 #include "reference/models/zoo.h"
 
 namespace plumbline::models {
 
+/// One entry of the zoo: the functions behind make_model() and make_batch() of zoo.h for one name.
 struct Family {
   std::string name;
   std::function<Model(reference::Dtype dtype, uint64_t seed)> model;

@@ -5,7 +5,8 @@
 
 namespace plumbline::models {
 
-/// Lincoln's address at Gettysburg, 19 November 1863 (public domain; the copy he made for Bliss). Plain ASCII.
+/// Lincoln's address at Gettysburg, 19 November 1863 (public domain; the copy that Lincoln made for Bliss). Plain
+/// ASCII, valid for the whole program.
 std::string_view gettysburg_address();
 
 }  // namespace plumbline::models

@@ -19,57 +19,59 @@
 
 namespace plumbline::models {
 
+/// A model and the ways to call, divide and cut it. For use by one thread at a time.
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
-  /// Positional inputs, in the order of input_names. An input that a batch lacks, or an output, may be undefined
-  /// (None). The loss is computed from output 0.
+  /// Calls `module` with positional inputs, in the order of input_names; returns the outputs. An input that a batch
+  /// lacks, or an output, may be undefined (None). The loss is computed from output 0.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
-  std::vector<microbatch::ChunkSpec> input_chunks;  ///< one for each input
-  /// Qualified names of the modules before which a stage may begin, in program order; seven, so 2 to 8 stages work.
+  std::vector<microbatch::ChunkSpec> input_chunks;  ///< indexed as input_names
+  /// Qualified names of the modules before which a stage may begin, in program order. Every model of the zoo has at
+  /// least seven, so 1 to 8 stages work.
   std::vector<std::string> split_points;
-  /// Where a stage may begin if there are more stages than split_points allow, in program order; may be empty. In the
-  /// zoo there are fifteen: the same eight parts, each in two pieces.
+  /// The points at which a stage may begin if there are more stages than split_points allow, in program order; may be
+  /// empty. Most models of the zoo have fifteen: the same eight parts, each in two pieces.
   std::vector<split::SplitPoint> fine_split_points = {};
+  /// How the target is divided into micro-batches.
   microbatch::ChunkSpec target_chunk = {};
-  /// The nesting of the outputs (a dict, for example), by their positions in forward's result; the default is a list.
+  /// The nesting of the outputs (a dict, for example), by their positions in the result of `forward`; the default is a
+  /// list.
   graph::OutputTree outputs = {};
 };
 
-/// The name of an output in results: its position, or, for nested outputs, the keys and positions on its path, joined
-/// by dots as for parameters: "states.last".
+/// The name of output number `output` in results: its position, or, for nested outputs, the keys and positions on its
+/// path, joined by dots as for parameters: "states.last".
 std::string output_name(const Model& model, size_t output);
 
 /// The largest number of stages into which a model can be cut.
 int most_stages(const Model& model);
 
-/// The points at which the stages of a model begin: evenly chosen from split_points, or, if these are too few, from
-/// fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one stage and for more
-/// than most_stages(), naming the possible number.
+/// The stages - 1 points at which stages 1, 2, ... of a model begin: evenly chosen from split_points, or, if these are
+/// too few, from fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one
+/// stage and for more than most_stages(), naming the possible number.
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
-  at::Tensor target;               ///< of output 0, divided as target_chunk says; undefined if the model has none
+  at::Tensor target;               ///< for output 0, not yet divided; undefined if the model has no target
 };
 
-/// Makes a model in training mode with its parameters set.
-/// Throws InputError for an unknown name (listing the accepted ones), and for a dtype in which the sums of an exact
-/// model are not proven representable.
+/// Makes a new model in training mode with its parameters set. Throws InputError for an unknown name (listing the
+/// zoo's), and for a dtype in which the sums of an exact model are not proven representable.
 Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed);
 
-/// Makes the batch of step `step` (from 0) with `rows` rows along the divided dimension. Throws InputError as above,
-/// and for rows < 1.
+/// Makes batch number `step` with `rows` rows along the divided dimension. Batches are numbered from 0; in a case the
+/// number counts Train and Eval steps only. Throws InputError as make_model() does, and for rows < 1.
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
 
-/// The batch of a case, with ignored targets if its loss has them: each row ignores its targets from a different
-/// position on, never all of them. Throws InputError as above, and for targets to ignore that are not [rows, places] of
-/// class indices.
+/// The same for a case, whose loss may ignore targets: in each row those from a random position on, never the first.
+/// Throws InputError as above, and if targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 
-/// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions may
-/// be called from several threads at once, and must return the same values each time. Registering a name again replaces
-/// the model.
+/// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions are
+/// copied, may be called from several threads at once, and must return the same values each time. A second model of one
+/// name replaces the first, also one of the zoo. May be called by several threads at once.
 void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,
                std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch);
 

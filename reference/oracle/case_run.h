@@ -1,4 +1,4 @@
-// Runs the steps of a case in order: defines each kind of step for every executor of a case.
+// Runs the steps of a case in order, and so defines each kind of step for every executor of a case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,22 +19,26 @@ namespace plumbline::reference {
 class CaseSubject {
  public:
   virtual ~CaseSubject() = default;
-  /// `step` is the number for result keys, the position in Case::steps.
+  /// Runs a forward and backward of every micro-batch of `batch`, and adds the gradients to those of parameters().
+  /// `step` is the position in Case::steps, for result keys.
   virtual void train(int step, const models::Batch& batch) = 0;
-  /// If the target of `batch` is undefined, there are outputs but no loss.
+  /// Runs a forward of every micro-batch without gradients. If the target of `batch` is undefined, there are outputs
+  /// but no loss.
   virtual void evaluate(int step, const models::Batch& batch) = 0;
+  /// Drops all gradients.
   virtual void zero_grad() = 0;
   /// Sets whether the parameters whose canonical names match `pattern` (fnmatch) require gradients from here on.
   virtual void set_trainable(const std::string& pattern, bool trainable) = 0;
-  /// By canonical name, for those that this subject holds. A shared parameter may have several copies, all of which are
-  /// updated.
+  /// The parameters, or buffers, that this subject holds, by canonical name; the tensors themselves, not copies. A
+  /// shared parameter may have several copies under one name, all of which are updated.
   virtual NamedTensors parameters() const = 0;
   virtual NamedTensors buffers() const = 0;
 };
 
-/// Runs every step of the case on `subject`; batches are functions of (model, seed, number of the batch). Records
-/// `grad` after each train step (if details are kept), and `buffer` and `param` after the last step. Of several copies
-/// under one name, the first is recorded.
+/// Runs every step of the case on `subject`. Batches are functions of (model, seed, number of the batch), where the
+/// number counts Train and Eval steps. Records `grad` after each train step (if keeps_details), and `buffer` and
+/// `param` after the last step. Of several copies under one name, the first is recorded; a copy that differs from it,
+/// or lacks a gradient, is also recorded, under a name that no correct run has.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
 
 }  // namespace plumbline::reference

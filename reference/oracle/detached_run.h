@@ -1,9 +1,9 @@
 // The second oracle: the stages of a Pipe run detached on one device, after PyTorch's DetachExecutor.
 //
-// Every value that crosses a border is detached and made a leaf, every stage has a separate copy of a shared parameter
-// and one accumulator for it, and the order in which a stage sums its micro-batches is given as plain data. So it
-// executes the same floating-point operations in the same order as a correct runtime, without schedule, engine or
-// transport, and results must agree bit for bit. This oracle is itself checked against the whole model (whole_model.h).
+// Every value that crosses a border is detached and made a leaf. Every stage has a separate copy of a shared parameter
+// and one accumulator for it, and sums its micro-batches in a given order. So this oracle executes the same
+// floating-point operations in the same order as a correct runtime, without schedule, engine or transport, and results
+// must agree bit for bit. The oracle itself is checked against the whole model (whole_model.h).
 #pragma once
 
 #include <vector>
@@ -19,21 +19,21 @@ struct StageOrder {
   std::vector<int> forwards, backwards;
 };
 
-/// [stage][copy]: usually one copy of each stage, which takes every micro-batch. If several replicas of the model share
-/// the micro-batches, each copy of a stage has separate accumulators, which are summed by ascending stage and within a
-/// stage by ascending copy. The copies of a stage together contain every micro-batch once.
+/// Indexed by stage, then by copy. Usually each stage has one copy, which takes every micro-batch. If several replicas
+/// of the model share the micro-batches, each copy of a stage has separate accumulators, which are summed by ascending
+/// stage and within a stage by ascending copy. The copies of a stage together contain every micro-batch once.
 using StageOrders = std::vector<std::vector<StageOrder>>;
 
-/// Records everything: forward, output, loss, backward, partial, grad, buffer, param. Throws InputError when the model
-/// cannot be cut into that many stages, and Error for orders that omit or repeat a micro-batch, or name one that does
-/// not exist; backwards may be missing if the case has no Train step. With several copies no forward may write a
-/// buffer, since the copies' buffers would differ.
+/// Runs the case with orders.size() stages and records every kind of result; if !keeps_details(c), only loss, buffer
+/// and param. Throws InputError if the model cannot be cut into so many stages, and Error for orders that omit or
+/// repeat a micro-batch or contain one that does not exist. Backwards may be missing if the case has no Train step.
+/// With several copies no forward may write a buffer, since the copies' buffers would differ.
 ///
-/// Runs all forwards, stage after stage, then all backwards from the last stage to the first. A runtime interleaves
-/// them to hold less memory, but a stage's forwards depend only on its own earlier forwards, and its backwards
-/// likewise, so the numbers are the same. Since values flow only to later stages, every value is computed before its
-/// use, for any orders. (With split backwards, the runtime's order of sums is that of its W. Whole backwards at the
-/// positions of the W among the forwards could deadlock: an earlier stage needs the gradient long before the W.)
+/// Each step runs all forwards, stage after stage, then all backwards from the last stage to the first. A runtime
+/// interleaves them to hold less memory, but a stage's forwards depend only on its own earlier forwards, and its
+/// backwards likewise, so the numbers are the same. Since values flow only to later stages, every value is computed
+/// before its use, for any orders. (With split backwards, the runtime's order of sums is that of its W. Whole backwards
+/// at the positions of the W among the forwards could deadlock: an earlier stage needs the gradient long before the W.)
 Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders);
 
 }  // namespace plumbline::reference

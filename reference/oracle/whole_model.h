@@ -1,5 +1,6 @@
-// The first oracle: the whole model, never captured or cut, under plain autograd. It shares only the model with the
-// runtime: torch.tensor_split makes micro-batches, this file weights the losses, and autograd does the rest.
+// The first oracle: the whole model, never captured or cut, under plain autograd. It shares only the model and the
+// seeds of random layers with the runtime: torch.tensor_split makes micro-batches, this file weights the losses, and
+// autograd does the rest.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@ struct WholeModelOptions {
   /// Runs micro-batches in ascending order, accumulating gradients; otherwise the whole batch at once (one forward, one
   /// backward).
   bool by_microbatch = true;
-  /// Runs in this precision instead of the case's (float64 for bounded truth).
+  /// Runs in this precision instead of that of the case (float64 for bounded truth): converts floating-point
+  /// parameters, buffers, inputs and targets.
   std::optional<Dtype> dtype;
   /// The number of stages whose seeds random layers use: at each split point the generator gets the seed of the stage
   /// that begins there. 1: seeds only at the start of forward.
@@ -22,7 +24,9 @@ struct WholeModelOptions {
   bool absolute_values = false;
 };
 
-/// Records output and loss (by micro-batch only), grad, buffer and param.
+/// Records output, loss and input-grad (by_microbatch only), grad, buffer and param; no hook-calls. If
+/// !keeps_details(c), only loss, buffer and param. Throws InputError as make_model(), make_batch() and stage_points()
+/// do.
 Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options = {});
 
 }  // namespace plumbline::reference

@@ -14,13 +14,14 @@
 // and where the real run lets a gradient pass (x > 0), the bound is > 0 and lets it pass too. max, sign, division by
 // data, subtraction, norms and transcendental functions have no such property.
 //
-// What is checked: every floating-point tensor that an operator reads or returns, in forward and backward and in the
+// Checked is every floating-point tensor that an operator reads or returns, in forward and backward and in the
 // accumulation into .grad: its largest absolute value (for a mean also the sum that it divides), whether all values are
-// integers times the quantum, and whether the operator is one of those for which the argument holds, reads and returns
-// numbers >= 0, and subtracts only numbers <= 0. `unproven` names the first call that violates the last condition.
-// Compute the absolute values before the run: negation is not among these operators.
+// integers times the quantum, and whether the argument holds for the call. For a sum of products that means: the call
+// reads and returns numbers >= 0, and subtracts only numbers <= 0. Operators that move data may carry negative numbers.
+// Division is accepted only by a power of two. `unproven` names the first call for which the argument does not hold.
+// Compute the absolute values before the run: negation is not among the accepted operators.
 //
-// What is assumed: float64 itself is exact here (values stay below 2^53, far above every limit); the run takes the same
+// Assumptions: float64 itself is exact here (values stay below 2^53, far above every limit); the run takes the same
 // branches as the real one; the real values are integers too (they are if the absolute ones are and the operators are
 // those above); exponent ranges suffice.
 #pragma once
@@ -35,9 +36,9 @@ namespace plumbline::reference {
 
 struct Magnitude {
   double max_abs = 0;    ///< infinite if any value was not finite
-  std::string op;        ///< the operator that read or returned it, such as "aten::addmm"
-  bool integral = true;  ///< every value was an integer times the quantum
-  std::string fraction;  ///< the first operator with a value that was not
+  std::string op;        ///< the operator that read or returned max_abs, such as "aten::addmm"; empty if none
+  bool integral = true;  ///< whether every value was an integer times the quantum
+  std::string fraction;  ///< the first operator with a value that was not; empty if none
   std::string unproven;  ///< the first call to which the argument does not apply, and why; empty if none
   double quantum = 1.0;  ///< the unit of the measurement
 };
@@ -46,9 +47,12 @@ struct Magnitude {
 /// float16, bfloat16. Throws InputError for other types.
 double exact_limit(at::ScalarType type);
 
-/// Empty if the measured run is proven exact in `type`; otherwise the reason in one line.
+/// Empty if the measured run is proven exact in `type`; otherwise the reason in one line. Throws InputError as
+/// exact_limit() does.
 std::string why_not_exact(const Magnitude& magnitude, at::ScalarType type);
 
+/// Measures the operator calls of the thread on which a capture::InterposerScope installs it; calls leave their results
+/// unchanged.
 class MagnitudeInterposer : public capture::Interposer {
  public:
   /// `quantum`: a power of two, the unit of which every value should be a multiple (1/8 if a loss is divided by 8).
@@ -57,7 +61,8 @@ class MagnitudeInterposer : public capture::Interposer {
 
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
-  /// Measures a tensor that no operator returns, such as a final .grad; `where` is its name in the result.
+  /// Measures a tensor that no operator returns, such as a final .grad; `where` takes the place of an operator in
+  /// result().
   void see(const at::Tensor& tensor, const std::string& where);
 
   const Magnitude& result() const { return result_; }

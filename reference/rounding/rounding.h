@@ -1,4 +1,5 @@
-// A running error bound for every element of a float64 run, for the same computation in a lower precision.
+// Computes a running error bound for every element of a float64 run: how far the same computation in a lower precision
+// may differ.
 //
 // Monte Carlo arithmetic (Parker, "Monte Carlo Arithmetic: exploiting randomness in floating-point arithmetic", 1997;
 // the older CESTAC method: Vignes 1974): run the computation several times, each time with every rounding replaced by
@@ -31,8 +32,9 @@
 // errors that the samples of one element cannot show. A result of pure data movement, without any error, has the bound
 // safety * u * |value|.
 //
-// The relative-norm gate, rel_gate = c * rms over samples of |deviation|_2 / |value|_2, is much sharper for an error
-// that is spread over a tensor (a factor 1 + 1e-6); the elementwise bound is sharper for an error in few elements.
+// The relative-norm gate, rel_gate = c * rms over samples of |deviation|_2 / |value|_2, at least c u, is much sharper
+// for an error that is spread over a tensor (a factor 1 + 1e-6); the elementwise bound is sharper for an error in few
+// elements.
 // Known limits:
 //  - Discontinuities. If an input of relu, max, abs or a comparison is within rounding error of its kink, the real run
 //    may take the other branch. Usually some sample takes it too and the bound grows to cover both; if none does, there
@@ -69,8 +71,8 @@
 namespace plumbline::reference {
 
 struct RoundingModel {
-  double unit_roundoff = 0x1p-24;          ///< of a stored result: half the distance from 1 to the next number
-  double accumulation_roundoff = 0x1p-24;  ///< inside a kernel, where sums and functions may use a wider format
+  double unit_roundoff = 0x1p-24;          ///< u of a stored result: half the distance from 1 to the next number
+  double accumulation_roundoff = 0x1p-24;  ///< u inside a kernel, where sums and functions may use a wider format
   uint64_t seed = 0;
 };
 
@@ -78,7 +80,8 @@ struct RoundingModel {
 /// (float16 2^-11, bfloat16 2^-8). Throws InputError for other types.
 RoundingModel rounding_model(at::ScalarType type, uint64_t seed = 0);
 
-/// Injects random rounding errors into every float64 operator call.
+/// Injects random rounding errors into the float64 operator calls of the thread on which a capture::InterposerScope
+/// installs it. The same model gives the same errors in the same sequence of calls.
 class RoundingInterposer : public capture::Interposer {
  public:
   explicit RoundingInterposer(const RoundingModel& model);
@@ -103,33 +106,36 @@ class RoundingInterposer : public capture::Interposer {
 using NamedResults = std::map<std::string, at::Tensor>;
 
 struct BoundedResults {
-  NamedResults value;                      ///< the undisturbed float64 run, detached copies
-  NamedResults bound;                      ///< float64, same shapes: the largest expected error
+  NamedResults value;  ///< the undisturbed float64 run, detached copies
+  NamedResults bound;  ///< float64, same shapes: the largest expected absolute error of each element
   std::map<std::string, double> rel_gate;  ///< the largest expected |error|_2 / |value|_2; infinite if value is all
                                            ///< zero and its samples are not
 };
 
-/// How far a correct run may exceed the scatter of the samples; calibrated as described above.
+/// How far a correct run may exceed the scatter of the samples: the factors of the bound and, norm_factor, of rel_gate
+/// (c above). Calibrated as described above.
 struct RoundingGate {
   double safety = 10;
   double share = 0.5;
   double norm_factor = 10;
 };
 
-/// Calls `run` once undisturbed and `samples` times with rounding errors, on this thread. Throws InputError if `run`
-/// does not return the same names and shapes each time. Cost: `samples` runs, each about three times a plain one.
+/// Calls `run` once undisturbed and `samples` times (at least 1) with rounding errors, on this thread. Throws
+/// InputError if `run` does not return the same names and shapes each time. Cost: `samples` runs, each about three
+/// times a plain one.
 BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model, int samples = 16,
                              const RoundingGate& gate = {});
 
-/// The errors of a run relative to its bounds: a value above 1 is an alarm.
+/// The errors of a run relative to its bounds: `element` or `norm` above 1 is an alarm.
 struct ErrorRatio {
   double element = 0;  ///< the largest |error| / bound over all elements
   double norm = 0;     ///< the largest relative norm of the error / rel_gate over all tensors
   std::string element_where, norm_where;
 };
 
-/// Compares `actual` (any floating type) with `expected`. Names must be the same; a missing or misshapen tensor, or a
-/// non-finite number where a finite one is expected, gives infinity.
+/// Compares `actual` (any floating type) with `expected`. A tensor that is missing, unexpected or of another shape, or
+/// a non-finite number where a finite one is expected, makes `element` infinite. element_where and norm_where name the
+/// tensors.
 ErrorRatio error_ratio(const BoundedResults& expected, const NamedResults& actual);
 
 }  // namespace plumbline::reference

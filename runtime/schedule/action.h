@@ -1,8 +1,8 @@
 // One entry of a schedule: an action of one rank for one stage and one micro-batch, and its text form.
 //
-// The text is PyTorch's (torch.distributed.pipelining.schedules._Action): stage, kind, micro-batch without blanks, as
-// in 2F0, 0I3, 1SEND_F3, 1UNSHARD; a group is (2F1;3B0)OVERLAP_F_B. PyTorch's parser matches a prefix ("2F0rubbish" is
-// 2F0, "1UNSHARD7" is accepted); ours matches the whole text or refuses it.
+// The text form is PyTorch's (torch.distributed.pipelining.schedules._Action): stage, kind and micro-batch without
+// blanks, as in 2F0, 0I3, 1SEND_F3, 1UNSHARD; a group is (2F1;3B0)OVERLAP_F_B. PyTorch's parser matches a prefix
+// ("2F0rubbish" is 2F0, "1UNSHARD7" is accepted); ours matches the whole text or refuses it.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace plumbline::schedule {
 
 /// F forward; B full backward; I input backward; W weight backward (B = I then W). SEND_F sends the outputs of a
-/// stage's forward to every stage on another rank that uses one of them; RECV_F *posts* the receives of all inputs that
-/// come from other ranks, and the F waits for them. SEND_B and RECV_B mirror that for the gradients: 1SEND_B0 goes to
-/// the stages whose outputs stage 1 uses.
+/// stage's forward to every stage on another rank that uses one of them. RECV_F *posts* the receives of all inputs that
+/// come from other ranks, and the F waits for their data. SEND_B and RECV_B do the same with gradients, in the other
+/// direction: 1SEND_B0 goes to the stages whose outputs stage 1 uses.
 ///
-/// WAIT_SEND_F and WAIT_SEND_B wait until that send is complete (PyTorch 2.15 and later); a send without one is awaited
-/// at the end of the step.
+/// WAIT_SEND_F and WAIT_SEND_B wait until the SEND_F or SEND_B of their stage and micro-batch is complete (PyTorch 2.15
+/// and later). A send without such an action is awaited at the end of the step.
 ///
-/// For a whole stage, without a micro-batch: UNSHARD gathers its parameters, sharded over a data-parallel group;
-/// RESHARD frees the gathered copy; REDUCE_GRAD starts the sum of its gradients over that group and WAIT_REDUCE_GRAD
-/// waits for it.
+/// The other kinds act on a whole stage and have no micro-batch: UNSHARD gathers its parameters, sharded over a
+/// data-parallel group; RESHARD frees the gathered copy; REDUCE_GRAD starts the sum of its gradients over that group
+/// and WAIT_REDUCE_GRAD waits for that sum.
 enum class ActionType : std::uint8_t {
   F,
   B,
@@ -57,12 +57,13 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-/// All kinds, in the order of the enumeration.
+/// All kinds, in the order of the enumeration. Valid for the whole program.
 std::span<const ActionType> action_types();
 
+/// "F", "SEND_F", ...: the kind as in an action's text.
 std::string_view to_string(ActionType type);
 
-/// Ignores the group: 2F1 for either value of overlaps_next.
+/// The text of a single action. Ignores the group: 2F1 for either value of overlaps_next.
 std::string to_string(const Action& action);
 
 /// F, B, I, W: the kinds that take time on the rank.
@@ -75,8 +76,8 @@ constexpr bool is_wait_send(ActionType type) {
 /// False for the kinds that act once on a whole stage.
 constexpr bool has_microbatch(ActionType type) { return type <= ActionType::WAIT_SEND_B; }
 
-/// The inverse of to_string(action), for a single action: numbers are plain decimals without sign or leading zeros, at
-/// most 2147483647. Throws InputError that quotes the text and says what is expected.
+/// The inverse of to_string(action). Numbers are plain decimals without sign or leading zeros, at most 2147483647.
+/// Throws InputError that quotes the text and says what is expected.
 Action parse_action(std::string_view text);
 
 /// One entry of a list in text form: 2F1 for a single action, (2F1;3B0)OVERLAP_F_B for all members of a group. `entry`
@@ -88,7 +89,7 @@ std::string entry_text(std::span<const Action> entry);
 /// `actions` unchanged.
 void parse_entry(std::string_view text, std::vector<Action>& actions);
 
-/// `text` in single quotes for an error line: unprintable bytes escaped, long text cut.
+/// `text` in single quotes for an error line: bytes other than printable ASCII as \x.., text beyond 60 bytes cut.
 std::string quoted(std::string_view text);
 
 }  // namespace plumbline::schedule

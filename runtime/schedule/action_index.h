@@ -1,4 +1,4 @@
-// Looks up the position of each action in its rank's list; used by checks, replay and simulation.
+// Looks up the position of each action in its rank's list. Checks, replay and simulation use it.
 #pragma once
 
 #include <array>
@@ -9,19 +9,22 @@
 
 namespace plumbline::schedule {
 
+/// Immutable; does not refer to the schedule after construction.
 class ActionIndex {
  public:
-  /// Linear in the number of actions; shape_problem(schedule) must be empty. The first of two equal actions counts. The
-  /// index omits an action on a rank that does not hold its stage, one out of range, and one of a whole stage (UNSHARD,
-  /// ...), which may appear several times.
+  /// Takes linear time. Aborts unless shape_problem(schedule) is empty. Of two equal actions the index has the first.
+  /// The index omits an action on a rank that does not hold its stage, one out of range, and one of a whole stage
+  /// (UNSHARD, ...), which may appear several times.
   explicit ActionIndex(const Schedule& schedule);
 
-  /// The position in the list of the rank that executes the action's stage and micro-batch; -1 when it is absent.
+  /// The position in the list of the rank that executes the action's stage and micro-batch; -1 if the index has no such
+  /// action.
   int position(const Action& action) const {
     const int column = column_[static_cast<std::size_t>(action.type)];
     return column >= 0 && in_range(action) ? table_[row(action) + column] : -1;
   }
 
+  /// Whether the schedule has the action's stage and micro-batch.
   bool in_range(const Action& action) const {
     return action.stage >= 0 && action.stage < stages_ && action.microbatch >= 0 && action.microbatch < microbatches_;
   }
@@ -37,7 +40,8 @@ class ActionIndex {
   std::vector<std::int32_t> table_;
 };
 
-/// The action that sends gradients to earlier stages: I when the backward is split, else B.
+/// The action that computes the gradients for earlier stages: I if the index has an I of this stage and micro-batch,
+/// else B, which may be absent.
 Action input_backward(const ActionIndex& index, int stage, int microbatch);
 
 }  // namespace plumbline::schedule

@@ -17,10 +17,12 @@ struct Schedule {
   std::string name = {};
   int stages = 0;
   int microbatches = 0;
-  /// `stages` entries; with several replicas of the model that many for each, replica after replica.
+  /// The rank of each stage, indexed by stage. With several replicas of the model, `stages` entries for each, replica
+  /// after replica.
   std::vector<int> rank_of_stage = {};
   std::vector<std::vector<Action>> ranks = {};  ///< one ordered list per rank
-  /// The replica of the model that each micro-batch goes through (DualPipe, Chimera); empty for a single replica.
+  /// Indexed by micro-batch: the replica of the model that it goes through (DualPipe, Chimera); empty for a single
+  /// replica.
   std::vector<int> replica_of_microbatch = {};
   bool operator==(const Schedule&) const = default;
 
@@ -28,6 +30,7 @@ struct Schedule {
   int rank_of(int stage, int microbatch) const {
     return rank_of_stage[stage + (replica_of_microbatch.empty() ? 0 : replica_of_microbatch[microbatch] * stages)];
   }
+  /// The number of replicas of the model; `stages` must not be 0.
   int replicas() const { return static_cast<int>(rank_of_stage.size()) / stages; }
 };
 
@@ -44,8 +47,8 @@ std::vector<int> stages_of_rank(const Schedule& schedule, int rank);
 /// The edges of a plain pipeline: 0->1, 1->2, ...
 std::vector<StageEdge> chain_edges(int stages);
 
-/// One past the last action of the group that begins at `position` (Action::overlaps_next); position + 1 for a single
-/// action.
+/// The position after the last action of the group that begins at `position` (Action::overlaps_next), or position + 1
+/// for a single action. A group never reaches past the end of the list.
 std::size_t group_end(std::span<const Action> actions, std::size_t position);
 
 /// Calls visit(entry) with each entry of a list, in order: a std::span<const Action> over the members of a group, or
@@ -62,15 +65,16 @@ void for_each_entry(std::span<const Action> actions, Visit visit) {
 /// The number of actions of all ranks.
 std::size_t action_count(const Schedule& schedule);
 
-/// True when some action is none of F, B, I, W, that is, when the schedule is lowered.
+/// Whether some action is none of F, B, I, W, that is, whether the schedule is lowered.
 bool has_communication(const Schedule& schedule);
 
 /// Whether some action is a backward or half of one; a schedule without any is for evaluation.
 bool has_backward(const Schedule& schedule);
 
-/// Why the fields contradict one another (no ranks, a stage on a rank that does not exist, ...), in one line; empty
-/// when they do not. Also refuses a schedule with far fewer actions than stages x micro-batches, so that a table of
-/// that size stays linear in the number of actions. The actions themselves are validated by check.h.
+/// The reason why the fields contradict one another (no ranks, a stage on a rank that does not exist, a rank without a
+/// stage, ...), in one line; empty if they do not. Also refuses a schedule with far fewer actions than stages x
+/// micro-batches, so that a table of that size stays linear in the number of actions. check.h validates the actions
+/// themselves.
 std::string shape_problem(const Schedule& schedule);
 
 }  // namespace plumbline::schedule

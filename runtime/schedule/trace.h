@@ -1,5 +1,5 @@
-// When each action was, or would be, executed: measured by the engine or predicted by the simulator, in one form, so
-// that pictures can show them side by side.
+// The time of each action, measured by the engine or predicted by the simulator: in one form, so that pictures can show
+// both side by side.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace plumbline::schedule {
 
 struct TimedAction {
   Action action;
-  double begin = 0, end = 0;
+  double begin = 0, end = 0;  ///< in the unit of the trace
 };
 
 struct Trace {
   std::string name;                             ///< such as "predicted"
-  std::vector<std::vector<TimedAction>> ranks;  ///< per rank, ascending by begin; all times in one unit
+  std::vector<std::vector<TimedAction>> ranks;  ///< indexed by rank, ascending by begin; all times in one unit
 };
 
 }  // namespace plumbline::schedule

@@ -1,4 +1,4 @@
-// Loads the joint graphs of `plumbline partition` from a JSON file, or traces them from a stage of a program.
+// Loads the joint graphs of `plumbline partition` from a JSON file or traces one from a stage of a program.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 namespace plumbline::cli {
 
 struct PartitionSource {
-  std::string path;             ///< GRAPH.json, GRAPH.json.gz or M.pt2
-  program::ProgramSplit split;  ///< of a program: where it is cut
-  int stage = -1;               ///< of a program that is cut: which stage
-  bool decompose = false;
+  std::string path;             ///< GRAPH.json, GRAPH.json.gz, or a program, M.pt2
+  program::ProgramSplit split;  ///< where a program is cut; else empty
+  int stage = -1;               ///< the stage of a program that is cut; -1: not given
+  bool decompose = false;       ///< decompose the operators of a program's graph
 };
 
-/// A program gives one variant, "own/aten", or "own/core" if decomposed. `attribute` of a primal names its parameter,
-/// buffer or input. Throws InputError.
+/// For a program, the file has one variant, "own/aten", or "own/core" if decomposed; `attribute` of a primal names the
+/// parameter, buffer or input that it is, and the function sets ATen's number of threads to 1. Throws InputError for an
+/// unreadable or invalid file, options of a program for a joint graph, and a missing or nonexistent stage.
 partition::JointGraphFile load_joint_graphs(const PartitionSource& source);
 
 }  // namespace plumbline::cli

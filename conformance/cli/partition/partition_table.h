@@ -8,8 +8,9 @@
 
 namespace plumbline::cli {
 
-/// The saved values (bytes, new storage, name, type, origin), the totals, the number of calls in each part, and the
-/// simulated memory.
+/// A text of several lines: the saved values (bytes, new storage, name, type, origin), their totals, the number of
+/// nodes (calls, getitems and constants) in each half and in both, and the simulated memory. `memory` is
+/// simulate_memory(partition).
 std::string partition_table(const partition::Partition& partition, const partition::MemoryProfile& memory);
 
 }  // namespace plumbline::cli

@@ -13,13 +13,15 @@ namespace plumbline::cli {
 struct LoweringChoice {
   std::string by = "pytorch";  ///< or "engine"
   schedule::PytorchLowering pytorch;
+  /// Whether the user gave an option of PyTorch's lowering.
   bool pytorch_knob_given = false;
 
-  /// Throws InputError if an option of PyTorch's lowering is given with by == "engine", or if the lowering fails.
+  /// Adds sends and receives to `compute`, a compute schedule whose stages are connected by `edges`. Throws InputError
+  /// if an option of PyTorch's lowering is given with by == "engine", or if the lowering refuses the schedule.
   schedule::Schedule lower(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges) const;
 };
 
-/// `choice` must live as long as the command.
+/// Parsing writes to `choice`, which must live as long as the command.
 void add_lowering_options(CLI::App& command, LoweringChoice& choice);
 
 }  // namespace plumbline::cli

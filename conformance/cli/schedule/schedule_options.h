@@ -10,22 +10,24 @@
 
 namespace plumbline::cli {
 
+/// The user's choice: a schedule by name with its parameters, or a CSV file.
 struct ScheduleChoice {
-  std::string name;
-  std::string dialect;                                                  ///< of a file; empty: not given
-  schedule::ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not given
+  std::string name;                                                     ///< of a schedule or of a .csv file
+  std::string dialect;                                                  ///< dialect of a file's text; empty: not given
+  schedule::ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not given; `name` is unused
 
-  /// Whether the choice is a named schedule that uses this field of a request.
+  /// Whether `name` is a schedule's name and that schedule uses this field of a request; false for a file.
   bool takes(schedule::Takes field) const;
 
-  /// Makes the named schedule, by default for 4 ranks and 8 micro-batches, or reads the file. Throws InputError.
+  /// Makes the named schedule, by default for 4 ranks and 8 micro-batches, or reads the file. Throws InputError for an
+  /// unknown name or dialect, an invalid file, and numbers that the schedule or file refuses.
   schedule::Schedule load() const;
 };
 
-/// `choice` must live as long as the command.
+/// Parsing writes to `choice`, which must live as long as the command.
 void add_schedule_options(CLI::App& command, ScheduleChoice& choice);
 
-/// The computations of a schedule, without sends, receives and all other actions.
+/// The schedule with its computations (F, B, I, W) only.
 schedule::Schedule without_communication(schedule::Schedule schedule);
 
 }  // namespace plumbline::cli

@@ -1,4 +1,4 @@
-// The output of `plumbline simulate`: all details of one schedule, or a table of several.
+// Prints the output of `plumbline simulate` to stdout: all details of one schedule, or a table of several.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace plumbline::cli {
 
 struct SimulatedStep {
   schedule::Schedule compute;
-  schedule::Simulation simulation;  ///< the critical path is empty if the schedule is too large for one
-  schedule::LowerBound bound;
+  schedule::Simulation simulation;  ///< an empty critical path was not recorded
+  schedule::LowerBound bound;       ///< of the makespan
   std::vector<schedule::Skip> skips;
-  std::vector<std::string> scalings;      ///< as the user wrote them
-  std::vector<schedule::WhatIf> changes;  ///< the effect of each scaling
+  std::vector<std::string> scalings;      ///< the options --scale as the user wrote them
+  std::vector<schedule::WhatIf> changes;  ///< the effect of each scaling, at the same index
 };
 
 void print_text(const SimulatedStep& step);
@@ -25,17 +25,17 @@ void print_json(const SimulatedStep& step);
 /// One of several schedules for the same model.
 struct ComparedSchedule {
   std::string name;
-  std::string refusal = {};  ///< why it cannot be made or simulated; the members below are then empty
+  std::string refusal = {};  ///< why it cannot be simulated; then the members below are unset
   int stages = 0;
   int microbatches = 0;
   schedule::Simulation simulation = {};
 };
 
-/// Prints a row for each. `weight_share`: the share of a micro-batch's activations that is held from I to W;
-/// `skipping`: some tensors skip stages.
+/// Prints one row for each schedule. `weight_share` is the share of a micro-batch's activations that is held from I to
+/// W. `skipping` says that tensors skip stages, which adds an explanation.
 void print_comparison(const std::vector<ComparedSchedule>& compared, double weight_share, bool skipping);
 
-/// Prints a list of objects; peak_memory is that of the rank that holds most.
+/// Prints a JSON list with one object for each schedule; its peak_memory is that of the rank that holds most.
 void print_comparison_json(const std::vector<ComparedSchedule>& compared);
 
 }  // namespace plumbline::cli

@@ -1,5 +1,5 @@
 // The building blocks of the zoo's models. They use at:: functions that a capture keeps whole (at::linear, not
-// torch::nn::Linear, which adds its bias in place) and leave their parameters unset: parameters.h fills them by name.
+// torch::nn::Linear, which adds its bias in place) and leave their parameters zero: parameters.h fills them by name.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ class Linear : public torch::nn::Module {
  public:
   Linear(int64_t in, int64_t out);
   at::Tensor forward(const at::Tensor& x);
-  /// [out, in] and [out]; other users share the same tensor objects.
+  /// [out, in] and [out]. A user that shares a parameter must use these tensor objects.
   const at::Tensor& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_; }
 
@@ -31,14 +31,14 @@ class Embedding : public torch::nn::Module {
  public:
   Embedding(int64_t entries, int64_t width);
   at::Tensor forward(const at::Tensor& indices);
-  /// [entries, width]; a tied layer shares the same tensor object.
+  /// [entries, width]. A tied layer must use this tensor object.
   const at::Tensor& weight() const { return weight_; }
 
  private:
   at::Tensor weight_;
 };
 
-/// x [rows, in, h, w] -> [rows, out, h / stride, w / stride]; 3 x 3, padded by 1, without bias.
+/// x [rows, in, h, w] -> [rows, out, h / stride, w / stride], rounded up; 3 x 3, padded by 1, without bias.
 class Convolution : public torch::nn::Module {
  public:
   Convolution(int64_t in, int64_t out, int64_t stride = 1);
@@ -52,7 +52,7 @@ class Convolution : public torch::nn::Module {
 enum class Activation { Gelu, Abs, Relu };
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
-/// Linear (child "fc"), activation, dropout.
+/// Linear (child "fc"), activation, dropout (in training mode only).
 class Layer : public torch::nn::Module {
  public:
   Layer(int64_t in, int64_t out, Activation activation, double dropout = 0.0);
@@ -74,7 +74,7 @@ class ChildList : public torch::nn::Module {
     children_.push_back(register_module(std::to_string(children_.size()),
                                         std::make_shared<Child>(std::forward<Arguments>(arguments)...)));
   }
-  /// Not const: call() takes the child's holder.
+  /// Child i; not const, since capture::call() takes a non-const shared_ptr.
   std::shared_ptr<Child>& operator[](size_t i) { return children_[i]; }
   std::vector<std::shared_ptr<Child>>& all() { return children_; }
 
@@ -85,8 +85,9 @@ class ChildList : public torch::nn::Module {
 /// The names "<list>.1" to "<list>.<count - 1>": a stage may begin at each child except the first.
 std::vector<std::string> later_children(const std::string& list, int count);
 
-/// Split points before each child except the first, and inside each child at `inner`: after "0.fc" for {"fc", End},
-/// before "0.norm2" for {"norm2"}.
+/// Split points, in program order, before each child except the first and at `inner` within every child. The module of
+/// `inner` is named relative to a child: {"fc", End} gives a point after "<list>.0.fc", {"norm2"} one before
+/// "<list>.0.norm2".
 std::vector<split::SplitPoint> halved_children(const std::string& list, int count, const split::SplitPoint& inner);
 
 }  // namespace plumbline::models

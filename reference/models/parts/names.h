@@ -6,10 +6,12 @@
 
 namespace plumbline::models {
 
-/// Every name that make_model() of zoo.h accepts, in alphabetical order.
+/// The names of the zoo's models, in alphabetical order. make_model() of zoo.h accepts these and the names that
+/// add_model() registered.
 const std::vector<std::string>& model_names();
 
-/// Whether the model's data are whole numbers and all its sums are proven representable (see exact_test.cc).
+/// Whether the name begins with "exact-". Such a model of the zoo has whole numbers as data, and all its sums are
+/// proven representable (see exact_test.cc).
 bool is_exact_model(const std::string& name);
 
 }  // namespace plumbline::models

@@ -1,6 +1,6 @@
 // Chains of eight layers with variations in between: most models of the zoo differ from a plain chain in one respect
-// only, and their files define just that. Each has two versions: real (width 16, gelu) and exact (width 8, absolute
-// value).
+// only, and their files define just that. Each variation has two versions: real (width 16, gelu) and exact (width 8,
+// absolute value).
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ inline constexpr int kParts = 8;
 /// How a part begins, before its linear layer.
 enum class Opening {
   None,
-  View,     ///< swaps the two halves of a row through a view
-  InPlace,  ///< adds 2 to its input in place
+  View,     ///< interleaves the two halves of a row, through a view
+  InPlace,  ///< adds 2 in place to the input, which the caller sees
 };
 
 /// How a part combines a second value with the first, before its linear layer.
@@ -33,7 +33,7 @@ class Part : public torch::nn::Module {
  public:
   Part(int64_t width, Activation activation);
   at::Tensor forward(const at::Tensor& x);
-  /// If `other` is undefined, the meeting is skipped.
+  /// Combines x and `other` first; if `other` is undefined, skips the meeting.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting);
   const Linear& fc() const { return *fc_; }
   Opening opening = Opening::None;
@@ -44,16 +44,18 @@ class Part : public torch::nn::Module {
   Activation activation_;
 };
 
-/// The parts 0 to 7 and the other members of a model; a stage may begin with each part except the first.
+/// The parts 0 to 7 and the extra layers of a model; a stage may begin with each part except the first.
 class Parts : public torch::nn::Module {
  public:
   Parts(int64_t width, Activation activation);
 
-  /// Runs parts `first` to `last` in sequence.
+  /// Runs parts `first` to `last`, both included, in sequence.
   at::Tensor chain(int first, int last, at::Tensor x);
+  /// Part i, 0 to 7.
   std::shared_ptr<Part>& part(int i) { return (*parts_)[static_cast<size_t>(i)]; }
-  /// Adds a named layer as wide as the parts.
+  /// Adds a layer named `name`, as wide as the parts, before parameters are set.
   void add_extra(const std::string& name);
+  /// The layer that add_extra() added; throws std::out_of_range for any other name.
   std::shared_ptr<Layer>& extra(const std::string& name) { return extras_.at(name); }
 
   const int64_t width;
@@ -71,37 +73,42 @@ enum class Content {
   Columns,     ///< [width, rows] of data, divided along dimension 1
   Halves,      ///< [2, width / 2, rows] of data, divided along dimension 2
   Ids,         ///< [rows] whole numbers 0 .. 7, int64
-  Mask,        ///< [rows, width] of 1, with one in eight 0
+  Mask,        ///< [rows, width] of 1, with on average one in eight 0
   FirstMask,   ///< a Mask in the first batch and every second one after it, None in the others
   SecondMask,  ///< a Mask in the second batch and every second one after it, None in the others
   Scale,       ///< [width] of data, passed whole to every micro-batch
-  Target,      ///< the target, as an input
+  Target,      ///< the target of the batch, as an input
 };
 
+/// A model's difference from the plain chain. The functions may be called from several threads, each time with a new
+/// Parts.
 struct Variant {
-  std::string name;  ///< of the real version; the exact one is prefixed "exact-"
+  std::string name;  ///< of the real version; that of the exact one begins with "exact-"
   std::function<std::vector<at::Tensor>(Parts&, const std::vector<at::Tensor>&)> forward;
   std::vector<std::pair<std::string, Content>> inputs = {{"x", Content::Values}};
-  /// Extra layers.
+  /// Names of extra layers.
   std::vector<std::string> extras = {};
-  /// Called before parameters are set.
+  /// Called before the parameters are set; may be empty.
   std::function<void(Parts&)> prepare = {};
-  /// Called after parameters are set.
+  /// Called after the parameters are set and cast; may be empty.
   std::function<void(Parts&, reference::Dtype)> finish = {};
-  /// For the exact version.
+  /// For the exact version; replaced by narrower parameters if is_narrow(dtype).
   ExactParameters exact = {};
+  /// Whether the batch has a target, [rows, width].
   bool has_target = true;
-  /// The target (and output 0) is [width, rows], divided along dimension 1.
+  /// The target and output 0 are [width, rows], divided along dimension 1.
   bool target_in_columns = false;
+  /// As in Model.
   graph::OutputTree outputs = {};
 };
 
-/// Both versions: real and exact.
+/// The families of both versions, the real one first; or of one version.
 std::vector<Family> twins(const Variant& variant);
 Family real_twin(const Variant& variant);
 Family exact_twin(const Variant& variant);
 
-/// Half precision holds only small exact numbers: exact models then have narrow weights, and inputs of -1 and +1.
+/// Whether the dtype is bfloat16 or float16, which hold only small whole numbers: exact models then have narrow
+/// weights, and inputs of -1 and +1.
 bool is_narrow(reference::Dtype dtype);
 
 }  // namespace plumbline::models

@@ -1,4 +1,4 @@
-// Test helper: a batch to capture a model with.
+// Test helper: a batch with which to capture a model.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace plumbline::models {
 
-/// The first batch of the model without a None input.
+/// The first of batches 0 to 3 of the model without a None input; throws Error if there is none, InputError as
+/// make_batch() does.
 inline Batch whole_batch(const std::string& model, reference::Dtype dtype, int rows, uint64_t seed) {
   for (int step = 0; step < 4; ++step)
     if (Batch batch = make_batch(model, dtype, rows, seed, step);

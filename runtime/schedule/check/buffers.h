@@ -1,4 +1,4 @@
-// The buffers of the channels between ranks during a replay: which messages occupy one.
+// The buffers of the channels between ranks during a replay: tracks which messages occupy one.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct Message {
   bool gradient = false;
 };
 
-/// `per_channel` buffers, at least 1, for each ordered pair of ranks (SendModel). A message takes a free buffer when it
-/// is sent, or queues for one in the order of sending; a buffer becomes free when the receive of its message is posted.
-/// Constant time for each message, except for the search of an edge among those of its stage.
+/// There are `per_channel` buffers, at least 1, for each ordered pair of ranks (SendModel). A message takes a free
+/// buffer when it is sent, or queues for one in the order of sending; a buffer becomes free when the receive of its
+/// message is posted. Constant time for each message, except for the search of an edge among those of its stage.
 class Buffers {
  public:
-  /// Both must outlive it; all edges and micro-batches of messages belong to the schedule and the graph.
+  /// `schedule` and `graph` must outlive this object. All edges and micro-batches of messages must exist in them.
   Buffers(const Schedule& schedule, const StageGraph& graph, int per_channel);
 
-  /// Sends a message whose receive is not yet posted. Call it once for each message.
+  /// Sends a message whose receive is not yet posted; at most once for each message.
   void send(const Message& message);
 
-  /// The receive of the message is posted, whether or not the message was sent.
+  /// Posts the receive of the message, whether or not the message was sent.
   void post(const Message& message);
 
   /// Whether the message occupies a buffer; false before it is sent.

@@ -1,4 +1,4 @@
-// The parts of check.h's validation and their shared arguments; shape_problem(schedule) must be empty.
+// The parts of the validation of check.h. They add their findings to `report`; shape_problem(schedule) must be empty.
 #pragma once
 
 #include "runtime/schedule/action_index.h"
@@ -8,14 +8,15 @@
 
 namespace plumbline::schedule {
 
-/// Everything about actions of one micro-batch that can be checked without running the schedule: places, counts, order
-/// on each rank, groups, partners of sends and receives.
+/// Checks everything about actions of one micro-batch that does not require running the schedule: places, counts, order
+/// on each rank, groups, partners of sends and receives. `index` is that of the schedule.
 void check_actions(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index,
                    const CheckOptions& options, CheckReport& report);
 
-/// Places and order of UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD.
+/// Checks places and order of UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD.
 void check_whole_stages(const Schedule& schedule, CheckReport& report);
 
+/// Checks the order of messages as channel_order_violations() describes it.
 void check_channel_order(const Schedule& schedule, const StageGraph& graph, CheckReport& report);
 
 }  // namespace plumbline::schedule

@@ -1,4 +1,4 @@
-// Collects the messages of the checks of a schedule: the first ones, and the number of further ones.
+// Collects the messages of the checks of a schedule: the first `limit` ones, and the number of further ones.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ class CheckReport {
 
   bool empty() const { return messages_.empty() && untold_ == 0; }
 
+  /// Moves the messages out, with "and N more" as the last if there were more. Call it once.
   std::vector<std::string> take() {
     if (untold_ > 0) messages_.push_back("and " + std::to_string(untold_) + " more");
     return std::move(messages_);

@@ -1,10 +1,9 @@
-// Which activations a rank holds at the same time, and the fewest slots that can hold them.
+// Computes which activations a rank holds at the same time, and the fewest slots that can hold them.
 //
-// An activation lives from its F to the last action that needs it, the B or the W. Lifetimes are coloured exactly: two
-// share a slot only if they do not overlap, and there are as many slots as activations alive at once. Behaviour of
-// PyTorch 2.15's analyze_pipeline_activation_liveness, except for positions: a group of actions is one of PyTorch's
-// positions and several of ours; and of a stage with replicas on other ranks only the micro-batches that go through
-// this one count.
+// An activation lives from its F to the last action that needs it, the B or the W. Two lifetimes share a slot only if
+// they do not overlap, and there are as many slots as activations alive at once. The behaviour is that of PyTorch
+// 2.15's analyze_pipeline_activation_liveness with two differences: a group of actions is one position in PyTorch and
+// several here; and of a stage with replicas on other ranks only the micro-batches that go through this rank count.
 #pragma once
 
 #include <string_view>
@@ -14,8 +13,8 @@
 
 namespace plumbline::schedule {
 
-/// Positions in the rank's list, both included: for an action in a group those of the whole group, since all of its
-/// members run at once.
+/// Positions in the rank's list, both included: for an action in a group, the first and last position of the group,
+/// since its members run at once.
 struct Lifetime {
   int begin = 0;
   int end = 0;
@@ -23,7 +22,7 @@ struct Lifetime {
 };
 
 struct SlotAssignment {
-  std::vector<int> slot_of;  ///< by lifetime, in the given order
+  std::vector<int> slot_of;  ///< slots from 0, indexed as the given lifetimes
   int slots = 0;             ///< the most lifetimes that overlap at a position
 };
 
@@ -44,20 +43,21 @@ struct Liveness {
   std::vector<int> stages = {};  ///< as requested
   int microbatches = 0;
   int slots = 0;
-  /// Indexed by place in `stages` and micro-batch: the slot, or -1 for a micro-batch that goes through another rank;
-  /// and the lifetime. With granularity Microbatch all stages share both.
+  /// Both are indexed by place in `stages`, then by micro-batch. The slot is -1, and the lifetime meaningless, for a
+  /// micro-batch that goes through another rank. With granularity Microbatch the stages share slot and lifetime.
   std::vector<std::vector<int>> slot_of = {};
   std::vector<std::vector<Lifetime>> lifetime_of = {};
 };
 
-/// For `stages`, on one rank of a compute or lowered schedule with backward. Throws InputError when `stages` is empty
-/// or names a stage twice; when the rank does not exist; when one of these stages, for some micro-batch of the rank,
-/// has no F, no B or W, two of F, of I or of B and W, a W without I, or a B or W before the F; and when one of their
-/// actions has a micro-batch that does not exist.
+/// The liveness of `stages` on `rank` of a compute or lowered schedule with backward. Throws InputError for a misshapen
+/// schedule, a rank or stage that does not exist, and `stages` that are empty or repeat a stage. Also if one of these
+/// stages, for some micro-batch of the rank, has no F, no B or W, two of F, of I or of B and W, a W without I, or a B
+/// or W before the F; and if one of their actions has a micro-batch that does not exist or is on another rank.
 Liveness activation_liveness(const Schedule& schedule, int rank, const std::vector<int>& stages,
                              ActivationGranularity granularity);
 
-/// By rank: the most activations (of a stage and micro-batch) it holds at once. Throws as activation_liveness does.
+/// Indexed by rank: the most activations (of a stage and micro-batch) that the rank holds at once. Throws as
+/// activation_liveness() does.
 std::vector<int> peak_live(const Schedule& schedule);
 
 }  // namespace plumbline::schedule

@@ -1,8 +1,8 @@
-// Runs a schedule with tokens instead of tensors: can every rank reach the end of its list?
+// Runs a schedule with tokens instead of tensors, to determine whether every rank can reach the end of its list.
 //
 // Each rank executes its actions strictly in order, each after its needs (needs.h). A group begins when the needs of
-// all members are met, and ends as a whole: a member that needs another one waits forever. Receives never wait; whether
-// sends do, or the waits for them, depends on the transport (send_model.h).
+// all members are met, and ends as a whole: a member that needs another one waits forever. Receives never wait. Whether
+// a SEND or a WAIT_SEND waits depends on the transport (send_model.h).
 #pragma once
 
 #include <string>
@@ -14,26 +14,29 @@
 
 namespace plumbline::schedule {
 
+/// An action, by its rank and its position in the rank's list.
 struct Step {
   int rank = 0;
   int position = 0;
 };
 
 struct Replay {
-  /// The executed actions, each after everything it waits for; a SEND appears where it begins.
+  /// The executed actions, each after everything for which it waits; a SEND appears where it begins. After a deadlock,
+  /// the actions executed until then.
   std::vector<Step> order;
-  /// Empty when every rank reached the end of its list; otherwise the cycle, or the missing partner, with ranks,
-  /// positions and the action that each of them waits for.
+  /// Empty if every rank reached the end of its list; otherwise one line with the cycle or the missing partner: ranks,
+  /// positions and the actions for which they wait.
   std::string deadlock;
 };
 
 /// Linear in the number of actions (times the edges at their stages), in time and memory: 12 bytes for each action
-/// beside the schedule and the index, and with a limited number of buffers one byte for each message. An action whose
-/// stage or micro-batch does not exist, that is on a rank without its stage, or that appears a second time, waits for
-/// nothing and does nothing: check.h reports it. An action of a whole stage waits for nothing either.
+/// beside the schedule and the index, and with a limited number of buffers one byte for each message.
+/// shape_problem(schedule) must be empty. An action whose stage or micro-batch does not exist, that is on a rank
+/// without its stage, or that appears a second time, waits for nothing and does nothing: check.h reports it. An action
+/// of a whole stage waits for nothing either.
 Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, const SendModel& sends = {});
 
-/// "rank 1, position 4 (1B0)"
+/// "rank 1, position 4 (1B0)". The step must exist.
 std::string describe_position(const Schedule& schedule, const Step& step);
 
 }  // namespace plumbline::schedule

@@ -1,4 +1,4 @@
-// What the passes share: an entry of a list, an action's index in tables, and the two ends of a transfer.
+// Shared by the passes: an entry of a list, an action's index in tables, and the two ends of a transfer.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ using Entry = std::span<const Action>;
   throw InputError("schedule " + schedule.name + ": " + reason);
 }
 
-/// Throws InputError when the schedule's fields contradict one another (shape_problem), or when an action names a stage
-/// or micro-batch that does not exist or is on another rank than its stage. Tables by stage and micro-batch require
-/// this.
+/// Throws InputError if the schedule's fields contradict one another (shape_problem), or if an action has a stage or
+/// micro-batch that does not exist or is on another rank than its stage. Passes with tables by stage and micro-batch
+/// call it first.
 void require_in_place(const Schedule& schedule);
 
-/// require_in_place(), and that there are only F, B, I and W.
+/// Calls require_in_place(), and throws InputError for an action other than F, B, I and W.
 void require_compute_only(const Schedule& schedule);
 
 /// The index of an action with a micro-batch in a table of stages x micro-batches.
@@ -44,7 +44,7 @@ void for_each_peer_stage(const Schedule& schedule, const StageGraph& graph, cons
   }
 }
 
-/// The receive of a send on the side of `stage`.
+/// The receive of the message that `send` sends to `stage`.
 inline Action receive_of(const Action& send, int stage) {
   return {stage, send.type == ActionType::SEND_F ? ActionType::RECV_F : ActionType::RECV_B, send.microbatch};
 }

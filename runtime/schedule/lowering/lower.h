@@ -13,19 +13,19 @@
 
 namespace plumbline::schedule {
 
-/// All passes in order. `compute` has only F, B, I, W; edges between stages of one rank need no transport. Throws
-/// InputError, with rank and position, for any other action and for one that is on another rank than its stage or out
-/// of range; also for a misshapen schedule (shape_problem) and an invalid edge (StageGraph).
+/// Applies both passes in order. `compute` has only F, B, I, W; edges between stages of one rank need no transport.
+/// Throws InputError, with rank and position, for any other action and for one that is on another rank than its stage
+/// or out of range; also for a misshapen schedule (shape_problem) and an invalid edge (StageGraph).
 Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges);
 
-/// Pass 1: RECV_F directly before F, SEND_F directly after it; RECV_B directly before B or I, SEND_B directly after it;
-/// each only if it carries something to or from another rank. A group's receives are posted before it and its results
-/// sent after it, both in the order of its members.
+/// Pass 1, for a schedule that lower() accepts: adds RECV_F directly before F, SEND_F directly after it; RECV_B
+/// directly before B or I, SEND_B directly after it; each only if there is something to carry to or from another rank.
+/// A group's receives are posted before it and its results sent after it, both in the order of its members.
 Schedule insert_communication(const Schedule& compute, const StageGraph& graph);
 
-/// Pass 2: each RECV is posted one computation (or group) earlier, so that its data can travel while that runs; the
-/// receives of a rank's first computation stay first. The gradient of a micro-batch is never posted before the forward
-/// of the same stage and micro-batch: its buffer is useless before the forward has run.
+/// Pass 2, for the result of pass 1: posts each RECV one computation (or group) earlier, so that its data can travel
+/// during that computation; the receives of a rank's first computation stay first. The receive of a gradient is never
+/// posted before the forward of the same stage and micro-batch, since its buffer would be useless until then.
 Schedule hoist_receives(const Schedule& lowered);
 
 }  // namespace plumbline::schedule

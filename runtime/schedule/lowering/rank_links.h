@@ -1,10 +1,10 @@
-// Which ranks exchange messages, and an order in which all of them can connect to one another.
+// Computes which ranks exchange messages, and an order in which all of them can connect to one another.
 //
 // Connections made at first use may be made in the middle of a step, by ranks that wait for one another in a cycle.
-// Connecting beforehand avoids that: in each round every rank is in at most one pair. The pairs of a round are
-// disjoint, and a rank that has connected its pair only ever waits for one of a later round. Facts and order from
-// torch.distributed.pipelining of PyTorch 2.15 (_p2p.py), which connects a chain of stages; here the edges may skip
-// stages and the model may have replicas.
+// Connecting beforehand in rounds avoids that: in each round every rank is in at most one pair, and a rank that has
+// connected its pair of a round only waits for pairs of later rounds. Facts and order from torch.distributed.pipelining
+// of PyTorch 2.15 (_p2p.py), which connects a chain of stages; here the edges may skip stages and the model may have
+// replicas.
 #pragma once
 
 #include <compare>
@@ -28,20 +28,20 @@ struct RankChannel {
   auto operator<=>(const RankChannel&) const = default;
 };
 
-/// The links that `schedule` needs for `edges`, ascending, each once however many edges, micro-batches and replicas use
-/// it. An edge within a rank (the turn of a V) needs none, nor does a replica that no micro-batch goes through. Only
-/// the placement counts, not the actions, so a compute schedule and its lowerings have the same links. Throws
-/// InputError for a misshapen schedule (shape_problem: a stage on no rank or on one that does not exist, ...) and for
-/// an invalid edge (StageGraph).
+/// The links that `schedule` needs for `edges`, ascending by low, then high; each once however many edges,
+/// micro-batches and replicas use it. An edge within a rank (the turn of a V) needs no link, nor does a replica that no
+/// micro-batch goes through. Only the placement counts, not the actions, so a compute schedule and its lowerings have
+/// the same links. Throws InputError for a misshapen schedule (shape_problem: a stage on no rank or on one that does
+/// not exist, ...) and for an invalid edge (StageGraph).
 std::vector<RankLink> rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges);
 
 /// Rounds of links that share no rank: each link, in the given order, goes to the first round in which both of its
-/// ranks are free. At most 2 d - 1 rounds, where d is the most links of one rank. Each link joins two different ranks,
-/// both at least 0. Takes time in the number of links times the number of rounds.
+/// ranks are free. At most 2 d - 1 rounds, where d is the most links of one rank. Aborts unless each link joins two
+/// different ranks, both at least 0. Takes time linear in the number of links times the number of rounds.
 std::vector<std::vector<RankLink>> link_rounds(const std::vector<RankLink>& links);
 
-/// The same for channels: each round of link_rounds() from low to high, then from high to low. Every link gets both,
-/// even if the schedule has no backward, so that a set-up for evaluation also serves training.
+/// The same for channels: each round of link_rounds() from low to high, then from high to low. Every link gets both
+/// directions, even if the schedule has no backward, so that a set-up for evaluation also serves training.
 std::vector<std::vector<RankChannel>> channel_rounds(const std::vector<RankLink>& links);
 
 }  // namespace plumbline::schedule

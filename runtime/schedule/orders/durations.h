@@ -1,17 +1,17 @@
-// The durations of a stage's actions, for the simulation and for schedules that depend on durations.
+// The durations of a stage's actions, which the simulation and some schedules use.
 #pragma once
 
 #include <optional>
 
 namespace plumbline::schedule {
 
-/// The duration of each kind of action, for any stage; all in one unit.
+/// The duration of each kind of action of a stage; all in one unit, finite and not below 0.
 struct Durations {
   double forward = 1;                   ///< F, above 0
-  double input = 1;                     ///< I, the half of the backward that other stages wait for
-  double weight = 1;                    ///< W, the half that no stage waits for
+  double input = 1;                     ///< I, the half of the backward for which other stages wait
+  double weight = 1;                    ///< W, the half for which no stage waits
   std::optional<double> backward = {};  ///< B; by default input + weight
-  double comm = 0;                      ///< from the end of an action until its result is on another rank
+  double comm = 0;                      ///< from the end of an action until its result arrives on another rank
 };
 
 }  // namespace plumbline::schedule

@@ -11,13 +11,14 @@
 
 namespace plumbline::schedule {
 
-/// The first `warm_up` forwards (all, if there are fewer); then a forward and a backward in turn until no forward is
-/// left; then the remaining backwards. There are as many backwards as forwards; each list keeps its order.
+/// Returns the first `warm_up` forwards (all, if there are fewer); then a forward and a backward in turn until no
+/// forward is left; then the remaining backwards. There must be as many backwards as forwards, and `warm_up` must not
+/// be negative. Each list keeps its order.
 std::vector<Action> in_turn(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
                             std::int64_t warm_up);
 
-/// The same with `backwards` in halves, I and W: the W of each follows the I that is `lag` places later in the list;
-/// the remaining W come at the end, in the order of the I.
+/// The same with each backward in halves, I and W, whatever its type: the W of a backward directly follows the I that
+/// is `lag` places later in `backwards`; the remaining W come at the end, in the order of their I.
 std::vector<Action> in_turn_by_halves(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
                                       std::int64_t warm_up, std::int64_t lag);
 

@@ -1,4 +1,4 @@
-// Shared by generators: the frame of a schedule, the placements and refusals.
+// Shared by generators: the frame of a schedule, the placements and the refusal of a request.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,20 @@
 
 namespace plumbline::schedule {
 
-/// Throws InputError "schedule NAME: reason".
+/// Throws InputError "schedule NAME: REASON".
 [[noreturn]] void refuse(const ScheduleRequest& request, const std::string& reason);
 
-/// "4 ranks", "1 rank"
+/// The number and the noun `what`, in the plural unless the number is 1: "4 ranks", "1 rank".
 std::string counted(long long number, const std::string& what);
 
-/// Stage s on rank s mod P, for P x V stages.
+/// The rank of each of the P x V stages: s mod P for stage s.
 std::vector<int> looped_placement(const ScheduleRequest& request);
 
-/// Down the ranks, up, down again ...: P x V stages; s and its neighbour across a multiple of P share a rank.
+/// The rank of each of the P x V stages: down the ranks, up, down again ...; stages kP - 1 and kP share a rank.
 std::vector<int> v_placement(const ScheduleRequest& request);
 
-/// A schedule whose rank r executes order_of_rank(r).
+/// A schedule with the request's name and micro-batches, one stage for each entry of `rank_of_stage`, whose rank r
+/// executes order_of_rank(r).
 Schedule assemble(const ScheduleRequest& request, std::vector<int> rank_of_stage,
                   const std::function<std::vector<Action>(int rank)>& order_of_rank);
 

@@ -1,4 +1,5 @@
-// Builds the order of a rank that two flows of micro-batches pass, for the V orders and the two-directional ones.
+// Builds the order of a rank through which two flows of micro-batches pass, for the V orders and the two-directional
+// ones.
 //
 // Lane 0 is the flow that reaches the rank first. Each lane counts its own forwards, backwards and weight halves, so an
 // order is written as in the papers, by lanes and kinds alone: F0, F1, I1, W1, ...
@@ -14,13 +15,14 @@
 
 namespace plumbline::schedule {
 
-/// The rank's stage in that flow, and the flow's micro-batches.
+/// One flow: the rank's stage in it, and its micro-batches, consecutive from first_microbatch.
 struct Lane {
   int stage = 0;
   int first_microbatch = 0;
   int microbatches = 0;
 };
 
+/// One action: its lane (0 or 1) and its kind (F, B, I or W).
 struct LaneStep {
   int lane = 0;
   ActionType type = ActionType::F;
@@ -30,17 +32,21 @@ class TwoLanes {
  public:
   explicit TwoLanes(const std::array<Lane, 2>& lanes) : lanes_(lanes) {}
 
-  /// These steps `times` times, each with the next micro-batch of its lane and kind. A step of an exhausted lane is
-  /// left out, so an order for more micro-batches than exist may be given and is cut to size.
+  /// Appends these steps `times` times, each with the next micro-batch of its lane and kind. Omits a step of a lane
+  /// that has no micro-batch left, so `times` may exceed the number of micro-batches.
   void repeat(std::int64_t times, std::initializer_list<LaneStep> steps);
 
-  /// (F;B)OVERLAP_F_B: the next forward of one lane with the next backward of the other.
+  /// Appends (F;B)OVERLAP_F_B: the next forward of one lane with the next backward of the other. Both lanes must have a
+  /// micro-batch left for it.
   void overlap(int forward_lane, int backward_lane);
 
-  /// An I whose W joins a queue shared by both lanes, and the oldest W of that queue.
+  /// Appends the next I of `lane`, which must have a micro-batch left, and puts its W into a queue shared by both
+  /// lanes.
   void input_later_weight(int lane);
+  /// Appends the oldest W of that queue; aborts if the queue is empty.
   void longest_waiting_weight();
 
+  /// Moves the order out; no other call may follow.
   std::vector<Action> take() { return std::move(order_); }
 
  private:

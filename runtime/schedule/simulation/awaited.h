@@ -1,4 +1,4 @@
-// The needs of a step's computations: a scan for completeness, and the messages still missing during the simulation.
+// The needs of a step's computations: a check for completeness, and the messages that are missing during a simulation.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,30 @@
 
 namespace plumbline::schedule {
 
-/// True when every stage and micro-batch has exactly one F and one B (or one I and one W; no backward when
-/// forward-only), on its rank, after the producers of its inputs on that rank, and groups end before the list and have
-/// no members that need one another. Agrees with violations() on a compute schedule of valid shape, except for
-/// deadlocks and the reasons. One byte per stage and micro-batch.
+/// Whether every stage and micro-batch has exactly one F and one B (or one I and one W; no backward if forward_only),
+/// on its rank, after the producers of its inputs on that rank, and groups end before the list does and have no members
+/// that need one another. For a compute schedule of valid shape, true if and only if violations() finds nothing but
+/// deadlocks. Takes one byte per stage and micro-batch.
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
-/// The messages from other ranks that each F, B and I waits for; an I counts as the B of its stage and micro-batch.
+/// The messages from other ranks for which each F, B and I waits; an I counts as the B of its stage and micro-batch.
+/// Does not refer to the arguments of its constructor after construction.
 class Awaited {
  public:
   Awaited(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
   struct Arrivals {
-    double ready = 0;           ///< arrival of the latest known message
-    std::uint32_t missing = 0;  ///< messages not yet sent
-    std::int32_t last = -1;     ///< the record of that latest message
+    double ready = 0;           ///< when the latest message sent so far arrives
+    std::uint32_t missing = 0;  ///< number of messages not yet sent
+    std::int32_t last = -1;     ///< index of that message in Recording::transfers; -1: none, or not recorded
   };
 
+  /// The messages for which an F waits, or a B or I (not if forward_only). References stay valid as long as this
+  /// object.
   Arrivals& forward(int stage, int microbatch) { return awaited_[row(stage, microbatch)]; }
   Arrivals& backward(int stage, int microbatch) { return awaited_[row(stage, microbatch) + 1]; }
 
-  /// Null for a W, which waits for no message.
+  /// The messages for which the action, a computation, waits; null for a W, which waits for none.
   Arrivals* of(const Action& action) {
     if (action.type == ActionType::W) return nullptr;
     return action.type == ActionType::F ? &forward(action.stage, action.microbatch)

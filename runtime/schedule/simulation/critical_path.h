@@ -5,8 +5,9 @@
 
 namespace plumbline::schedule {
 
-/// From the last action to end (on a tie, the one on the lowest rank) back to time 0. If both its rank and a message
-/// delayed an action until the same moment, the path follows the rank.
+/// Returns the chain in ascending time, from time 0 to the end of the last action (on a tie, that on the lowest rank).
+/// If both its rank and a message delayed an action until the same moment, the chain follows the rank. `recording` must
+/// be complete: a record for every action and message.
 std::vector<PathStep> critical_path(const Schedule& compute, const Recording& recording);
 
 }  // namespace plumbline::schedule

@@ -1,8 +1,9 @@
 // The memory that each rank holds over time during a simulation: activations, and tensors that skip stages.
 //
-// Activations change with their rank's actions, so they are summed as these are reported. A skipped tensor changes when
-// it arrives, which may be reported long after its rank's later actions. If there are any, the moments are kept and
-// everything is summed at the end, for 8 bytes an action and 24 for each change that is no action of its rank.
+// Activations change only with actions of their rank, so they are summed as these are reported. A skipped tensor also
+// changes when it arrives, which may be reported after later actions of its rank. If skipped tensors take memory, the
+// moments are kept and everything is summed at the end, for 8 bytes per action and 24 per change that is no action of
+// its rank.
 #pragma once
 
 #include <span>
@@ -15,17 +16,18 @@ namespace plumbline::schedule {
 
 class HeldMemory {
  public:
-  /// All of them must outlive it. With `curves` finish() also fills Simulation::memory.
+  /// `compute`, `costs` and `traffic` must outlive this object. With `curves`, finish() also fills Simulation::memory.
   HeldMemory(const Schedule& compute, const StepCosts& costs, const SkipTraffic& traffic, bool curves);
 
-  /// A rank's next unit, a group or a single action.
+  /// Reports a rank's next unit, a group or a single action, from `begin` to `end`. Units of a rank must come in its
+  /// order.
   void unit(int rank, std::span<const Action> members, double begin, double end);
 
-  /// The message over an edge between two ranks: made at `made`, off the link at `carried`, arrived at `there`. Only
-  /// for forwards, and only if skips take memory (SkipTraffic::holds).
+  /// Reports the forward message over an edge between two ranks: made at `made`, off the link at `carried`, arrived at
+  /// `there`. Only if skips take memory (SkipTraffic::holds).
   void message(const StageEdge& edge, int from_rank, int to_rank, double made, double carried, double there);
 
-  /// After all units and messages: peak_live of the timeline, peak_memory and memory.
+  /// Fills Timeline::peak_live, peak_memory and memory of `simulation`. Call it once, after all units and messages.
   void finish(Simulation& simulation);
 
  private:

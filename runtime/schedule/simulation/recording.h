@@ -1,4 +1,4 @@
-// The recorded causes of beginnings and of late messages, from which critical_path.h derives its chain.
+// The recorded causes of the times of actions and messages, from which critical_path.h derives its chain.
 #pragma once
 
 #include <cstdint>
@@ -8,31 +8,33 @@
 
 namespace plumbline::schedule {
 
+/// An action, by its rank and its position in the rank's list; -1, -1: none.
 struct Place {
   std::int32_t rank = -1, position = -1;
 };
 
-/// Why a message was sent and began when it did.
+/// The causes of the times at which a message was sent and began to travel.
 struct MessageCauses {
   Place producer;
-  std::int32_t queued_after = -1;  ///< the message that occupied the link when it was sent
-  /// The last message of the same unit, up to this one, that waited for a buffer; and the action whose beginning freed
-  /// that buffer.
+  std::int32_t queued_after = -1;  ///< the message that occupied the link when this one was sent; -1: none
+  /// The last message of the same unit (group or single action), up to this one, that waited for a buffer; -1: none.
   std::int32_t stalled = -1;
+  /// The action whose beginning freed the buffer for which this message waited; none if it did not wait.
   Place freed_by;
 };
 
-/// Why an action begins when it does, and when its rank continued.
+/// The causes of the times at which an action begins and its rank continues after it. Messages are indices into
+/// Recording::transfers. Recorded for the first action of a unit (`message`) and the last (`stalled`).
 struct ActionCauses {
-  std::int32_t message = -1;  ///< the last to arrive; -1: the rank was busy until then, or this is its first action
-  std::int32_t stalled = -1;  ///< the message of its unit that waited last for a buffer; -1: none
+  std::int32_t message = -1;  ///< the last message to arrive; -1: no message delayed the action
+  std::int32_t stalled = -1;  ///< the last message of the unit that waited for a buffer; -1: none
 };
 
 struct Recording {
-  std::vector<std::vector<TimedAction>> times;     // per rank and position
-  std::vector<std::vector<ActionCauses>> actions;  // the same
+  std::vector<std::vector<TimedAction>> times;     // indexed by rank and position
+  std::vector<std::vector<ActionCauses>> actions;  // indexed as times
   std::vector<Transfer> transfers;
-  std::vector<MessageCauses> messages;  // the same numbers as transfers
+  std::vector<MessageCauses> messages;  // indexed as transfers
 };
 
 }  // namespace plumbline::schedule

@@ -2,9 +2,9 @@
 // held.
 //
 // Each rank executes its actions strictly in order; an action begins when its rank is free and its needs are met. The
-// events are processed rank by rank, not in the order of time: every time is the maximum and sum of earlier ones, so
-// any order that respects the dependencies gives the same numbers, in time linear in the actions. Besides the schedule
-// a run without records holds some 17 bytes an action, with a skip for each stage some 32.
+// events are processed rank by rank, not in the order of time: every time is a maximum or sum of earlier times, so any
+// order that respects the dependencies gives the same numbers, in time linear in the number of actions. Besides the
+// schedule, a run without records takes about 17 bytes per action; with a skip for each stage, about 32.
 #pragma once
 
 #include <vector>
@@ -14,42 +14,44 @@
 
 namespace plumbline::schedule {
 
+/// Times are in the unit of the durations; the step begins at 0.
 struct Timeline {
-  double makespan = 0;             ///< end of the last action; the first can start at 0
-  double longest_rank = 0;         ///< most time from the start of a rank's first action to the end of its last
-  double bubble_makespan = 0;      ///< 1 - (sum of busy) / (ranks x makespan): a step that begins and ends together
-  double bubble_longest_rank = 0;  ///< the same by longest_rank, as the zero-bubble papers count: ranks may enter the
+  double makespan = 0;         ///< end of the last action of the step
+  double longest_rank = 0;     ///< most time from the beginning of a rank's first action to the end of its last
+  double bubble_makespan = 0;  ///< 1 - (sum of busy) / (ranks x makespan): all ranks begin and end the step together
+  double bubble_longest_rank = 0;  ///< the same with longest_rank, as in the zero-bubble papers: ranks may enter the
                                    ///< next step before others end this one
   std::vector<double> busy;        ///< per rank: the time spent in actions
-  std::vector<double> begin;       ///< per rank: the start of its first action
+  std::vector<double> begin;       ///< per rank: the beginning of its first action
   std::vector<double> end;         ///< per rank: the end of its last action
-  /// Per rank: most (stage, micro-batch) activations at once, from F to B or W (to the end of a forward-only step). The
-  /// members of a group happen at the same time: an activation that begins in it is held beside one that ends in it.
+  /// Per rank: the most activations, of a stage and micro-batch, at once, from F to B or W (in a forward-only step, to
+  /// its end). The members of a group run at the same time: an activation that begins in a group is held beside one
+  /// that ends in the group.
   std::vector<int> peak_live;
 };
 
-/// One message.
+/// One message, recorded in the simulation.
 struct Transfer {
-  Action producer;
-  int to_stage = 0;  ///< the stage whose F, or whose B or I, waits for it
+  Action producer;   ///< the action whose result travels
+  int to_stage = 0;  ///< the stage whose F, or whose B or I, waits for the message
   int from_rank = 0, to_rank = 0;
-  double sent = 0;   ///< when its rank sent it: at the end of its action, or when a buffer became free
-  double begin = 0;  ///< when its transfer began: at `sent`, or when the link had carried earlier messages
-  double end = 0;    ///< when it arrived
+  double sent = 0;   ///< at the end of the producer's unit, or when a buffer became free
+  double begin = 0;  ///< when the transfer began: at `sent`, or when the link had carried earlier messages
+  double end = 0;    ///< when the message arrived
 };
 
-/// From `time` on, a rank holds `bytes` of activations and skipped tensors.
+/// From `time` until the next point, a rank holds `bytes` of activations and skipped tensors.
 struct MemoryPoint {
   double time = 0, bytes = 0;
 };
 
-/// A link of the chain that determines the step's duration. Each begins when the previous one ends.
+/// A piece of the chain that determines the step's duration. Each piece begins when the previous one ends.
 struct PathStep {
   enum class Kind {
     Action,    ///< `action` on `rank`
     Transfer,  ///< the result of `action` travels from `rank` to `to_rank`
-    Queue,     ///< the same, while it keeps the link from the next message
-    Buffer,    ///< no time: `action` begins on `rank` and consumes a message, which frees a buffer of `to_rank`
+    Queue,     ///< the same, until the link is free for the next message of the chain
+    Buffer,    ///< takes no time: `action` begins on `rank` and frees a buffer for which `to_rank` waits
   };
   Kind kind = Kind::Action;
   Action action;
@@ -57,23 +59,24 @@ struct PathStep {
   double begin = 0, end = 0;
 };
 
-/// Optional records of a simulation beside its Timeline.
+/// The optional records of a simulation: which members of Simulation are filled besides timeline and peak_memory.
 struct Records {
   bool trace = false, transfers = false, memory = false, critical_path = false;
 };
 
 struct Simulation {
   Timeline timeline;
-  std::vector<double> peak_memory;               ///< per rank: most activations and skipped tensors (Skip), in bytes
-  Trace trace;                                   ///< named "predicted"; the members of a group divide its time in turn
-  std::vector<Transfer> transfers;               ///< in no particular order
-  std::vector<std::vector<MemoryPoint>> memory;  ///< per rank, ascending by time
-  std::vector<PathStep> critical_path;           ///< from 0 to the makespan
+  std::vector<double> peak_memory;  ///< per rank: the most bytes of activations and skipped tensors (Skip)
+  Trace trace;                      ///< named "predicted"; the members of a group divide its time, one after another
+  std::vector<Transfer> transfers;  ///< in no particular order
+  std::vector<std::vector<MemoryPoint>> memory;  ///< per rank, ascending by time; 0 before the first point
+  std::vector<PathStep> critical_path;           ///< ascending, from 0 to the makespan
 };
 
-/// `compute` is a compute schedule over stages with these edges and those of costs.skips, possibly forward-only. Throws
-/// InputError for costs that require_costs refuses, for a schedule with sends and receives, for one with violations
-/// (check.h), and for one whose ranks wait for one another, with the cycle (groups and buffers can cause it).
+/// Simulates one step of `compute`, a compute schedule over stages with these edges and those of costs.skips, possibly
+/// forward-only. Throws InputError for costs that require_costs() or time_of() refuses, invalid edges, a schedule with
+/// actions other than F, B, I and W or with violations (check.h), and times or bytes that add up to infinity; also,
+/// with the cycle, if ranks wait for one another (groups and buffers can cause that).
 Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                          const Records& records = {});
 

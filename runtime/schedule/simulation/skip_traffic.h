@@ -1,4 +1,4 @@
-// The traffic over each edge of a step, and the part of it that consists of tensors that skip stages.
+// The traffic over each edge of a step, and its part that consists of tensors that skip stages.
 #pragma once
 
 #include "runtime/schedule/simulation/costs.h"
@@ -6,7 +6,7 @@
 
 namespace plumbline::schedule {
 
-/// All skips of one edge together.
+/// All skips over one edge together: their bytes, and the part of them that W needs.
 struct Stash {
   StageEdge edge = {};
   double bytes = 0, weight_part = 0;
@@ -14,21 +14,22 @@ struct Stash {
 
 class SkipTraffic {
  public:
-  /// `edges`: the step's own, without those that only skips have; `graph`: all of them (with_skips). `costs` satisfies
-  /// require_costs. `graph` and `costs` must outlive it.
+  /// `edges` are the step's edges without those that only skips have; `graph` has both (with_skips). `costs` must
+  /// satisfy require_costs(). `graph` and `costs` must outlive this object.
   SkipTraffic(const StageGraph& graph, const std::vector<StageEdge>& edges, const StepCosts& costs);
 
-  /// The size of a message over this edge, in either direction.
+  /// The size of a message over this edge of the graph, in bytes, in either direction.
   double bytes(int from, int to) const { return loads_.empty() ? of_stage(costs_.links.bytes, from) : load(from, to); }
 
-  /// Whether skips take memory.
+  /// Whether some skip has bytes above 0, and so takes memory.
   bool holds() const { return !popped_.empty(); }
 
-  /// The tensors that a stage stashes for others, and those it pops, if they take memory. Only if holds() is true.
+  /// The tensors that a stage stashes for later stages, and those that it pops, without skips of 0 bytes; ascending by
+  /// the other stage. Only if holds() is true.
   const std::vector<Stash>& stashed(int stage) const { return stashed_[stage]; }
   const std::vector<Stash>& popped(int stage) const { return popped_[stage]; }
 
-  /// The bytes that skip stages over this edge. Only if holds() is true.
+  /// The bytes of all skips over this edge; 0 if there are none. Only if holds() is true.
   double skipped(int from, int to) const;
 
  private:

@@ -1,8 +1,8 @@
-// Schedules as CSV, in PyTorch's form: one row per rank, one entry per cell (action.h).
+// Reads and writes schedules as CSV, in PyTorch's form: one row per rank, one entry (action.h) per cell.
 //
 // The writer follows Python's csv module with its defaults (the excel dialect: commas, rows end in CR LF). PyTorch has
-// two formats: `compute_only`, with F, B, I, W and groups of them, which it lowers when it reads it; and
-// `compute_comms`, which it runs unchanged. The text does not name its format; its actions imply it.
+// two formats: `compute_only`, with F, B, I, W and groups of them, which PyTorch lowers when it reads the file; and
+// `compute_comms`, which PyTorch runs unchanged. The text does not name its format; the actions imply it.
 #pragma once
 
 #include <optional>
@@ -24,12 +24,12 @@ std::string_view csv_format(const Schedule& schedule);
 /// bubble and is skipped. Stages, micro-batches, the placement of stages and replicas come from the computations
 /// (derive_placement).
 ///
-/// If the dialect is given, an action outside it is refused; Dialect::Torch2024 is converted to today's kinds.
-/// Otherwise both of today's dialects are accepted, and a text that can only be of 2024 is refused.
+/// If the dialect is given, an action outside it is refused; text of Dialect::Torch2024 is converted to today's kinds.
+/// Without a dialect, both of today's dialects are accepted, and a text that can only be of 2024 is refused.
 ///
-/// Throws InputError with row, cell (both from 1) and reason: a cell that is no entry, a row without actions, a stage
-/// on two ranks that is no replica, a gap in the stages or micro-batches. check.h validates whether the schedule is
-/// complete and can run.
+/// Throws InputError with row, cell (both from 1) and reason for a cell that is no entry, a row without actions, a
+/// stage on two ranks that is no replica, a gap in the stages or micro-batches. Does not check that the schedule is
+/// complete and can run: see check.h.
 Schedule parse_csv(std::string_view text, const std::string& name, std::optional<Dialect> dialect = {});
 
 }  // namespace plumbline::schedule

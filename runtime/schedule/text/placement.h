@@ -9,7 +9,7 @@
 
 namespace plumbline::schedule {
 
-/// InputError caused by one action, at `rank` and `position`.
+/// An InputError caused by one action, at `position` of the list of `rank`, both from 0.
 class PlacementError : public InputError {
  public:
   PlacementError(int rank, std::size_t position, const std::string& reason)
@@ -19,11 +19,12 @@ class PlacementError : public InputError {
   std::size_t position;
 };
 
-/// Fills stages, microbatches, rank_of_stage and replica_of_microbatch of a schedule that has name and ranks. A stage
-/// may be on several ranks (replicas of the model, as in DualPipe and Chimera) if each micro-batch of it is on one, and
-/// all stages divide the micro-batches in the same way; replicas count from 0 by their first micro-batch. Throws
-/// InputError for a gap in the numbers of stages or micro-batches, and PlacementError for an action that contradicts
-/// the others. Takes n log n of the number of actions, whatever numbers are in them.
+/// Fills stages, microbatches, rank_of_stage and replica_of_microbatch of a schedule whose name and ranks are set. A
+/// stage may be on several ranks (replicas of the model, as in DualPipe and Chimera) if each of its micro-batches is on
+/// one rank, and all stages divide the micro-batches in the same way; replicas count from 0 by their first micro-batch.
+/// Throws InputError for a schedule without computations and for a gap in the numbers of stages or micro-batches, and
+/// PlacementError for an action that contradicts the others; the four fields are then unspecified. Takes O(n log n)
+/// time for n actions, whatever numbers they contain.
 void derive_placement(Schedule& schedule);
 
 }  // namespace plumbline::schedule

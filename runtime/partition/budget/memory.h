@@ -17,8 +17,8 @@ namespace plumbline::partition {
 
 struct MemoryProfile {
   /// Bytes held during each op: first forward.ops, then backward.ops. During an op its results exist and its dying
-  /// inputs are not yet freed. Memory of primals, forward seeds and constants is not counted; tangents and returned
-  /// gradients are.
+  /// inputs are not yet freed. Memory of constants and of inputs other than tangents is not counted; tangents and
+  /// returned gradients are.
   std::vector<int64_t> bytes;
   size_t backward_begin = 0;  ///< index in `bytes` of the backward's first op
   int64_t peak = 0;           ///< bytes: the larger of `between` and the maximum of `bytes`

@@ -9,8 +9,8 @@
 namespace plumbline::partition {
 
 /// Returns one line, "no partition exists: ...", with a reason for each node of `chain`. Each node of the chain reads
-/// the node before it: the first is banned from recomputation, none can be saved, and the backward needs the last or is
-/// tagged to recompute it. `bans` is indexed by NodeIndex (bans.h).
+/// the node before it: the first is banned from recomputation, none can be saved, and the backward needs the last, or a
+/// tag requires its recomputation. `bans` is indexed by NodeIndex (bans.h).
 std::string explain_unbounded(const CutInput& input, const std::vector<NodeIndex>& chain, const std::vector<Ban>& bans);
 
 }  // namespace plumbline::partition

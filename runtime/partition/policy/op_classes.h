@@ -23,9 +23,8 @@ struct NodeFacts {
   bool collective : 1 = false;      ///< a call of _c10d_functional
   bool must_save : 1 = false;       ///< tagged MUST_SAVE
   bool must_recompute : 1 = false;  ///< tagged MUST_RECOMPUTE or PREFER_RECOMPUTE
-  bool tensor : 1 =
-      false;  ///< the result is one tensor; a node that is neither `tensor` nor `symbolic` cannot be saved
-  bool symbolic : 1 = false;             ///< the result is a symbolic scalar
+  bool tensor : 1 = false;    ///< the result is one tensor; a node that is neither this nor `symbolic` cannot be saved
+  bool symbolic : 1 = false;  ///< the result is a symbolic scalar
   bool symbolic_float : 1 = false;       ///< the result is a symbolic float
   bool symbolic_noninteger : 1 = false;  ///< the result is a symbolic float or bool
   bool updated_later : 1 = false;        ///< JointNode::epilogue_mutation

@@ -43,8 +43,7 @@ struct Policy {
   // Which values may be saved, and the weight of saving a value.
   int64_t (*weight)(const CutInput& input, NodeIndex tensor) = &rules::weight_with_free_parameters;
   NodeRule never_saved = &rules::no_node;
-  NodeRule overwritten =
-      &rules::is_updated_later;  ///< the value is lost before the backward begins: it cannot be saved
+  NodeRule overwritten = &rules::is_updated_later;  ///< cannot be saved: the value is lost before the backward begins
   NodeRule forced_to_recompute = &rules::is_tagged_to_recompute;  ///< neither saved nor banned
 
   // The half to which a node belongs.

@@ -10,8 +10,8 @@ namespace plumbline::partition {
 /// the backward makes, that precede the first call that reads a tangent.
 enum class Reordering : uint8_t {
   None,         ///< calls keep their order
-  AsPyTorch,    ///< early effects run when a later call first needs them, or are dropped; with ReorderBy::Graph, copies
-                ///< (aten::copy_) stay
+  AsPyTorch,    ///< early effects run directly before the first later call that needs them, or are dropped; with
+                ///< ReorderBy::Graph, copies (aten::copy_) keep their place
   KeepsEffects  ///< all early effects run, in graph order, and no call moves behind a writing call that it precedes
 };
 

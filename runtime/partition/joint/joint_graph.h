@@ -103,10 +103,9 @@ enum class CheckpointPolicy : uint8_t {
 struct JointNode {
   std::string name;  ///< unique in the graph
   JointKind kind = JointKind::Call;
-  std::string op = {};        ///< of a call: "aten::mm"; "operator::mul" acts on symbolic scalars
-  std::string overload = {};  ///< "default", "Tensor"
-  std::string attribute =
-      {};  ///< of GetAttr: name of the constant; of a traced primal: parameter, buffer or input name
+  std::string op = {};         ///< of a call: "aten::mm"; "operator::mul" acts on symbolic scalars
+  std::string overload = {};   ///< "default", "Tensor"
+  std::string attribute = {};  ///< name of a GetAttr's constant, or of a primal's parameter, buffer or input if known
   std::vector<JointArgument> args = {};
   std::vector<std::pair<std::string, JointArgument>> kwargs = {};
   JointResult out = {};

@@ -21,8 +21,8 @@ namespace plumbline::split {
 /// Every n-th call of a module of class `type` begins a stage: of these calls in the order of entry, counted from 0,
 /// those numbered n, 2n, ... `type` is ModuleCall::type or its last parts, where a final "Impl" may be omitted:
 /// "Linear" matches "torch::nn::LinearImpl" and "torch.nn.modules.linear.Linear". A module call with no node before or
-/// after its beginning cuts nothing. When called, throws InputError if n < 1, if no such module is called (naming the
-/// classes that are), or if the beginning of a selected call is not a legal cut.
+/// after its beginning cuts nothing. When called, the policy throws InputError if n < 1, if no such module is called
+/// (naming the classes that are), or if the beginning of a selected call is not a legal cut.
 SplitPolicy every_nth_call(std::string type, int n);
 
 /// Equal bytes of parameters. A parameter that is used several times, under one name or several, counts at its first

@@ -54,7 +54,8 @@ struct CutRecord {
 };
 
 struct Partition {
-  /// The joint graph after clean-up (mode Default does not clean up). All indices refer to this graph.
+  /// The joint graph after clean-up; mode Default cleans up only if it makes a minimum cut. All indices refer to this
+  /// graph.
   JointGraph graph;
   /// The values passed from forward to backward, in the order in which the forward returns them: tensors, then symbolic
   /// scalars.
@@ -65,7 +66,7 @@ struct Partition {
   /// Random calls that run in both halves, ascending: the forward records the generator's state before each, and the
   /// backward restores that state.
   std::vector<NodeIndex> replayed;
-  std::vector<CutRecord> cuts;  ///< in the order in which they were made; empty in mode Default
+  std::vector<CutRecord> cuts;  ///< in the order in which they were made; empty for a default partition
   /// The budget set in the graph itself (JointNode::memory_budget), if it replaced the options' budget. The effective
   /// mode is then Budget.
   std::optional<double> budget_of_graph = {};

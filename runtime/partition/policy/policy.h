@@ -26,8 +26,8 @@ struct Policy {
   bool recomputes_pointwise = true;  ///< whether the operators in `pointwise` are recomputable too
   OpSet pointwise;                   ///< packets with an overload that has ATen's tag `pointwise`
   OpSet view;
-  OpSet random;             ///< never recomputed, even without ban_not_in_allowlist
-  OpSet compute_intensive;  ///< never recomputed, even without ban_not_in_allowlist
+  OpSet random;             ///< banned from recomputation without ban_not_in_allowlist, too
+  OpSet compute_intensive;  ///< banned from recomputation without ban_not_in_allowlist, too
 
   // Which values may not be recomputed.
   CutRules bans;

@@ -1,9 +1,9 @@
 // The typed errors of plumbline, and the check of internal invariants.
 //
-// Who throws what: code that reads user input throws InputError, whose text is one line (what is wrong, where, and what
-// would be accepted); a wait that exceeds its deadline throws TimeoutError; a rank that stops only because another one
-// failed throws PeerError, so that secondary failures never hide the first reason. PLUMBLINE_CHECK guards internal
-// invariants: it stays on in every build and aborts with the place and the context.
+// Code that reads user input throws InputError, whose text is one line: the mistake, its place and the accepted values.
+// A wait that exceeds its deadline throws TimeoutError. A rank that stops only because another rank failed throws
+// PeerError, so that secondary failures never hide the first reason. PLUMBLINE_CHECK guards internal invariants: it is
+// active in every build and aborts the process with the place and the context.
 #pragma once
 
 #include <stdexcept>

@@ -1,16 +1,17 @@
-// Counts the floating-point operations of the calls that run, by the formulas of flop_formulas.h.
+// Counts the floating-point operations of executed operator calls, by the formulas of flop_formulas.h.
 #pragma once
 
 #include "runtime/capture/interpose.h"
 
 namespace plumbline::flops {
 
-/// Sums the operations of matrix-like calls that reach the kernels, forward and backward, and forwards the calls.
-/// Elementwise calls do not count here.
+/// Executes every interposed call, forward and backward, and adds the operations of the matrix-like ones, those with a
+/// formula. Other calls, such as elementwise ones, count nothing. Not thread-safe: use one counter per InterposerScope.
 class FlopCounter : public capture::Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
+  /// Returns the number of operations since construction.
   double flops() const { return flops_; }
 
  private:

@@ -5,12 +5,13 @@
 
 namespace plumbline {
 
-/// The text of a file. The content decides whether it is decompressed, not the name. Throws InputError, naming the
-/// file, when it cannot be read, is truncated or is damaged.
+/// Returns the text of a file, decompressed if its content (not its name) is gzip. Throws InputError naming the file if
+/// it cannot be read, is truncated or is damaged.
 std::string read_text(const std::string& path);
 
-/// Replaces the file atomically, by writing a temporary file in the same folder and renaming it; compressed when the
-/// name ends in ".gz". Throws InputError naming the file.
+/// Writes `text`, compressed if the name ends in ".gz". A new or regular file is replaced atomically, by renaming a
+/// temporary file in the same folder; a pipe, a device or a symbolic link is written directly. Two threads of a process
+/// must not write the same path at once. Throws InputError naming the file if writing fails.
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Reads JSON from a file or message. Each place knows its path in the document, so that an error can name it.
+// Typed access to a JSON document. A JsonPlace is one value of the document, and its errors name its path.
 //
 // Errors are InputErrors of one line: "program.json: stages[1].graph.nodes[3].op: expected a string, not 3".
 #pragma once
@@ -15,43 +15,51 @@
 
 namespace plumbline {
 
-/// Parses `text`. Throws InputError, prefixed with `source`, when it is not JSON or an object names a key twice.
+/// Parses `text`. Throws InputError, prefixed with `source`, if `text` is not JSON, an object has the same key twice,
+/// or more than 200 lists and objects are nested.
 nlohmann::json parse_json(std::string_view text, const std::string& source);
 
-/// `json` as text on one line. Throws InputError when a name in it is not UTF-8.
+/// Returns `json` as text on one line. Throws InputError if a string in `json` is not UTF-8.
 std::string json_text(const nlohmann::json& json);
 
-/// A place in a document; the document must outlive it.
+/// One value of a document. The document must outlive the place and must not change. Every member that reads throws
+/// InputError with the source and the path if the value has another type or is out of range.
 class JsonPlace {
  public:
+  /// The whole document; `source` (a file name, for example) is the prefix of every error.
   JsonPlace(const nlohmann::json& document, std::string source)
       : json_(&document), root_(std::make_shared<const Root>(Root{&document, std::move(source)})) {}
 
-  /// Throws "expected X, not Y", where Y is the value here.
+  /// Throws InputError "SOURCE: PATH: expected `expected`, not VALUE"; VALUE is this place's value, cut to 60
+  /// characters.
   [[noreturn]] void fail(const std::string& expected) const;
-  /// Throws that the value here is wrong, and why.
+  /// Throws InputError "SOURCE: PATH: `wrong`".
   [[noreturn]] void refuse(const std::string& wrong) const;
 
   const nlohmann::json& json() const { return *json_; }
   bool is_null() const;
 
-  /// A member of an object; it must exist.
+  /// Returns a member of this object. Throws InputError if the member is missing.
   JsonPlace operator[](const char* key) const;
+  /// Returns a member of this object, or nothing if the member is missing.
   std::optional<JsonPlace> find(const char* key) const;
-  /// Refuses an object with other members than these, and any value that is not an object.
+  /// Throws InputError unless this value is an object and `keys` has the names of all its members.
   void expect_only(std::initializer_list<std::string_view> keys) const;
-  /// The elements of a list.
+  /// Returns the elements of this list.
   std::vector<JsonPlace> items() const;
-  /// The elements of a list that must have this length.
+  /// Returns the elements of this list, which must have `count` elements.
   std::vector<JsonPlace> items(size_t count) const;
 
   std::string text() const;
   bool boolean() const;
+  /// Returns this integer, which must be in [least, most]. 3.0 is not an integer.
   int64_t integer(int64_t least = std::numeric_limits<int64_t>::min(),
                   int64_t most = std::numeric_limits<int64_t>::max()) const;
+  /// Returns integer(least, most) as an int.
   int small(int least, int most) const { return static_cast<int>(integer(least, most)); }
+  /// Returns this list of integers, each at least `least`.
   std::vector<int64_t> integers(int64_t least = std::numeric_limits<int64_t>::min()) const;
-  /// The index in `words` of the string here.
+  /// Returns the index in `words` of this string. Throws InputError listing `words` if they do not contain it.
   size_t one_of(std::initializer_list<std::string_view> words) const;
 
  private:
@@ -62,7 +70,7 @@ class JsonPlace {
   JsonPlace(const nlohmann::json& json, std::shared_ptr<const Root> root) : json_(&json), root_(std::move(root)) {}
 
   const nlohmann::json* json_;
-  std::shared_ptr<const Root> root_;  ///< the path to json_ in it is looked up only for an error
+  std::shared_ptr<const Root> root_;  ///< searched for json_ only to report an error
 };
 
 }  // namespace plumbline

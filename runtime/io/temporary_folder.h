@@ -5,8 +5,9 @@
 
 namespace plumbline {
 
-/// A new folder in the system's temporary directory. The destructor removes it and its contents. Throws Error when it
-/// cannot be created.
+/// A new folder in the system's temporary directory ($TMPDIR, else /tmp). The destructor removes the folder and its
+/// contents and ignores errors. The constructor throws Error if the folder cannot be created, and
+/// std::filesystem::filesystem_error if the temporary directory does not exist.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -1,4 +1,4 @@
-// Writes the report's text files, atomically or by appending, and makes text fit for XML.
+// Writes the text files of a report, atomically or by appending, and escapes text for XML.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,19 @@
 
 namespace plumbline {
 
-/// Writes to a temporary name in the same folder, then renames it. Throws InputError naming the file.
+/// Writes a temporary file in the same folder, then renames it to `path`. Two threads of a process must not write the
+/// same path at once. Throws InputError naming the file if writing fails.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// Appends and flushes. Throws InputError naming the file.
+/// Appends `text` and closes the file. Throws InputError naming the file if writing fails.
 void append_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// `text` with everything replaced that XML 1.0 cannot hold even escaped: control characters become \xNN, bytes that
-/// are not UTF-8 become U+FFFD. Markup is unchanged.
+/// Returns `text` without characters that XML 1.0 forbids even if escaped: a control character other than newline and
+/// tab becomes the text \xNN; each byte that is not part of an allowed UTF-8 character becomes U+FFFD. Markup is
+/// unchanged.
 std::string xml_characters(std::string_view text);
 
-/// xml_characters() with markup escaped: fit for text and for an attribute in double quotes.
+/// Returns xml_characters() with &, <, > and " escaped: valid as XML text and in an attribute in double quotes.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace plumbline

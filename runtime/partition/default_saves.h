@@ -1,4 +1,4 @@
-// Which values a default partition saves: the rules that all PyTorch versions share.
+// Selects the values that a default partition saves: the rules that all PyTorch versions share.
 #pragma once
 
 #include <utility>
@@ -9,27 +9,31 @@
 
 namespace plumbline::partition {
 
-/// By node: whether the forward's outputs need it, or it is an input of the forward.
+/// Returns, indexed by NodeIndex, whether the node is an input of the forward, or the forward's outputs or a call that
+/// must run in the forward need it.
 std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges& edges, const Policy& policy);
 
-/// Collects the forward values to save; each once, in the order in which they are found.
+/// Collects the forward values to save in `saved`: each once, in the order of the calls of its members.
 class DefaultSaver {
  public:
+  /// `forward`, indexed by NodeIndex: whether the forward runs the node. The arguments must outlive the saver.
   DefaultSaver(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& forward)
       : graph_(graph), edges_(edges), forward_(forward), listed_(graph.nodes.size(), 0) {}
 
+  /// Saves a tensor.
   void save(NodeIndex node) { list(node, saved.tensors); }
 
   /// Saves the items that getitems take from a tuple, nested tuples included.
   void save_parts(NodeIndex tuple);
 
+  /// Saves a symbolic scalar, unless it is a bool used only by assertions.
   void save_symbol(NodeIndex node);
 
-  /// If the backward reads only sizes and strides of `node`, saves these in its place. Returns false if the backward
-  /// needs the value itself.
+  /// Returns false, and saves nothing, if `node` is an output or if a node outside the forward uses it as a tensor.
+  /// Otherwise saves only the sizes and strides of `node` that nodes outside the forward are, and returns true.
   bool save_its_sizes_alone(NodeIndex node);
 
-  /// Whether `node` has users, all of them getitems.
+  /// Whether `node` has users, is no output, and all its users are getitems.
   bool is_taken_apart(NodeIndex node) const;
 
   SavedValues saved;
@@ -45,7 +49,7 @@ class DefaultSaver {
   std::vector<char> listed_;
 };
 
-/// Throws InputError: the result of `node` is needed but cannot be saved.
+/// Throws InputError naming `node`: its result is needed, but is neither a tensor nor a tuple used only by getitems.
 [[noreturn]] void refuse_result(const JointNode& node);
 
 }  // namespace plumbline::partition

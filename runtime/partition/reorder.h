@@ -1,4 +1,4 @@
-// The order in which the calls of a divided graph run, which determines how long recomputed values live. After
+// Orders the calls of a divided graph. The order determines how long recomputed values live. After
 // `reordering_to_mimic_autograd_engine` and `raise_getitems` of PyTorch's partitioners.py.
 #pragma once
 
@@ -6,25 +6,28 @@
 
 namespace plumbline::partition {
 
-/// Whether the backward is reordered, and what happens to calls with effects, and to random draws made only by the
-/// backward, that precede the first call that reads a tangent.
+/// Whether the backward is reordered, and how early effects are handled: calls with effects, and random draws that only
+/// the backward makes, that precede the first call that reads a tangent.
 enum class Reordering : uint8_t {
-  None,
-  AsPyTorch,    ///< except copies (not by depth), they run where their results are first needed, or not at all
-  KeepsEffects  ///< all of them run, in graph order; a call that precedes a writing call stays ahead of it
+  None,         ///< calls keep their order
+  AsPyTorch,    ///< early effects run directly before the first later call that needs them, or are dropped; with
+                ///< ReorderBy::Graph, copies (aten::copy_) keep their place
+  KeepsEffects  ///< all early effects run, in graph order, and no call moves behind a writing call that it precedes
 };
 
-/// Runs the backward in the order of autograd's engine: from the first call that reads a tangent on, calls keep their
-/// graph order, and each is directly preceded by the earlier (recomputed) calls that it needs. Changes nothing if no
-/// call reads a tangent. O(n log n).
+/// Reorders backward.ops as autograd's engine would run them: from the first call that reads a tangent on, calls keep
+/// their graph order, and the earlier (recomputed) calls that a call needs run directly before it. Earlier calls that
+/// none needs are dropped. If no call reads a tangent, nothing changes, except that AsPyTorch still reorders if a
+/// tangent is itself an output. O(n log n).
 void reorder_as_autograd(const JointGraph& graph, const JointEdges& edges, Subgraph& backward, ReorderBy by,
                          Reordering reordering = Reordering::AsPyTorch);
 
-/// Moves every getitem directly behind the call it takes from, preserving their order, so that the call's other results
-/// are freed early.
+/// Moves every getitem directly behind its call, or to the front if the call is an input of `part`, and keeps the order
+/// of getitems of one call. Unused results of the call are then freed early.
 void raise_getitems(const JointGraph& graph, const JointEdges& edges, Subgraph& part);
 
-/// Orders both halves by Policy::order: reorders the backward, then raises getitems.
+/// Reorders the backward by Policy::order.by and `reordering`, then raises the getitems of both halves if Policy::order
+/// asks for that. `edges` are those of partition.graph.
 void order_calls(Partition& partition, const JointEdges& edges, const Policy& policy, Reordering reordering);
 
 }  // namespace plumbline::partition

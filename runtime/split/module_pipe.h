@@ -1,4 +1,4 @@
-// From a module to its Pipe: capture and split in one step.
+// Captures and splits a module in one step.
 #pragma once
 
 #include <functional>
@@ -8,22 +8,23 @@
 
 namespace plumbline::split {
 
-/// A model as the runtime accepts it: the root module, the call of its forward, and the names of the inputs in order.
+/// A model as the runtime accepts it.
 struct ModelHandle {
-  torch::nn::Module* module = nullptr;
-  capture::ForwardFunction forward;
-  std::vector<std::string> input_names;
+  torch::nn::Module* module = nullptr;   ///< the root module; not owned, and never null when used
+  capture::ForwardFunction forward;      ///< calls the module's forward
+  std::vector<std::string> input_names;  ///< in the order in which `forward` takes the inputs
 };
 
-/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it. The module is left
-/// in that mode. An undefined input is None: forward gets None, and the pipe, which is valid for exactly these inputs,
-/// takes only the defined ones (given_inputs).
+/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it. The module stays in
+/// that mode. An undefined input is None: `forward` receives None, and the pipe takes only the defined inputs
+/// (given_inputs()), so it is valid only for calls with the same inputs missing. Throws InputError for another number
+/// of inputs than input_names, and as capture() and split() do.
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
                const SplitOptions& options);
 
-/// The inputs of the first stage of such a pipe: all except None.
+/// Returns the inputs of the first stage of such a pipe: the defined ones, in order.
 std::vector<at::Tensor> given_inputs(const std::vector<at::Tensor>& inputs);
-/// The same, appended to `given`.
+/// Appends given_inputs(inputs) to `given`.
 void append_given(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& given);
 
 }  // namespace plumbline::split

@@ -1,11 +1,11 @@
-// Pipe: a graph cut into stages. Each stage owns its parameters and buffers under their original names; each value that
-// crosses from one stage to another is a boundary, with a direct edge from the stage that makes it to every stage that
-// uses it (a skip connection is a boundary whose consumer is not the next stage). If values hop from stage to stage,
-// each hop is a boundary: its producer forwards the value it received.
+// Pipe: a graph cut into stages. Each stage owns its parameters and buffers under their original names. Each value that
+// crosses from one stage to others is a boundary, with an edge from the producer to every stage that uses the value (a
+// skip connection is a boundary whose consumer is not the next stage). With Route::Chain and Neighbours each hop is a
+// boundary, whose producer forwards the value that it received.
 //
-// The behaviour follows PyTorch's torch.distributed.pipelining (_IR.py): stages are numbered in program order, a
-// parameter used by several stages is replicated, one copy per stage, or transmitted: then it is a boundary value of
-// the stage that owns it.
+// The behaviour follows PyTorch's torch.distributed.pipelining (_IR.py): stages are numbered in program order, and a
+// parameter used by several stages is either replicated (one copy per stage) or transmitted (a boundary value of the
+// stage that owns it).
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@
 namespace plumbline::split {
 
 struct Boundary {
-  /// Named after the module that made it (runtime/split/cut/boundary_names.h), or the model input that later stages
-  /// use.
+  /// The name of the value (cut/boundary_names.h), of the transmitted parameter or buffer, or "random state".
   std::string name;
-  /// Shape, dtype and requires_grad as captured.
+  /// Shape and dtype as captured; requires_grad at the border.
   graph::Value value;
+  /// The stage that sends the value.
   int producer = 0;
   /// The index among the outputs of the producer's graph.
   int output = 0;
@@ -37,11 +37,11 @@ struct Boundary {
 };
 
 struct Stage {
-  /// Inputs: for stage 0 the model's, in order; for the others the boundaries listed in `inputs`. Outputs: for the last
-  /// stage the model's, in order; for the others the boundaries listed in `outputs`.
+  /// Inputs: of stage 0 the model's, in order; of the others the boundaries in `inputs`. Outputs: of the last stage the
+  /// model's, in order; of the others the boundaries in `outputs`.
   graph::Graph graph;
-  std::vector<int> inputs;
-  std::vector<int> outputs;
+  std::vector<int> inputs;   ///< indices into Pipe::boundaries; empty for stage 0
+  std::vector<int> outputs;  ///< indices into Pipe::boundaries; empty for the last stage
 };
 
 /// A parameter that several stages use; each has a copy.
@@ -58,22 +58,22 @@ struct Pipe {
   int num_stages() const { return static_cast<int>(stages.size()); }
 };
 
-/// The tensors that one stage owns, by canonical name. They outlive the graphs that use them: a shape captured later is
-/// bound to the same tensors.
+/// The tensors that one stage owns, by canonical name (Attribute::name). They outlive the graphs that use them: a graph
+/// captured later for other shapes is bound to the same tensors.
 struct StageState {
   std::map<std::string, at::Tensor> parameters;
   std::map<std::string, at::Tensor> buffers;
 };
 
-/// The state of `stage`. Tensors are the captured ones, but a stage that is not the first to use a tensor gets a copy.
+/// Returns the state of `stage`: the captured tensors, or a copy of a tensor that an earlier stage also owns.
 StageState make_stage_state(const Pipe& pipe, int stage);
 
-/// The content of a stage's checkpoint: its parameters and persistent buffers under all their names, which are those of
-/// the model. `state` is that of the stage whose graph this is.
+/// Returns the content of a stage's checkpoint: its parameters and persistent buffers under all their names in the
+/// model; shares the tensors of `state`. `graph` and `state` must belong to the same stage.
 std::map<std::string, at::Tensor> state_dict(const graph::Graph& graph, const StageState& state);
 
-/// Binds the parameters and buffers that `graph` uses to those of `state`; constants stay the graph's own. Throws
-/// InputError naming one that `state` lacks.
+/// Binds the parameters and buffers that `graph` uses to the tensors of `state`; constants keep their tensors. Throws
+/// InputError naming a parameter or buffer that `state` lacks.
 void bind(graph::Graph& graph, const StageState& state);
 
 }  // namespace plumbline::split

@@ -1,4 +1,4 @@
-// split(): cuts a captured graph into a Pipe, at its pipe_split() markers and where the options say.
+// split(): cuts a captured graph into a Pipe, at its pipe_split() markers and at the cuts that the options select.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace plumbline::split {
 
-/// Cuts `graph` at its markers and at `options.points` (or where `options.policy` says). A module entered several times
-/// is cut at each entry. Markers with no call between them merge, so that no stage is empty. A stage that changes a
-/// received value in place works on its own copy.
+/// Cuts `graph` at its markers and at `options.points` or the cuts of `options.policy`. A module entered several times
+/// is cut at each entry. Cuts with no call between them merge, so that no stage is empty. A stage that changes a
+/// received value in place changes a copy. Stages after the one that writes a buffer receive the written value.
 ///
-/// Throws InputError: points and a policy together; a module that was never entered (with the part of its name that
-/// does not exist); a parameter in `multi_use_of` that the model does not have; an in-place change that another stage
-/// would have to see; a buffer that one stage writes and an earlier one uses (also through a view). Later stages
-/// receive the written value.
+/// Throws InputError for points and a policy together; a module that was never entered (naming the part of the name
+/// that does not exist); a node index of the policy or a loss output out of range; a name in `multi_use_of` that is no
+/// parameter of the model; an in-place change that another stage would have to see; and a buffer that one stage writes
+/// and an earlier one uses (also through a view). Exceptions of the policy reach the caller.
 Pipe split(const graph::Graph& graph, const SplitOptions& options = {});
 
-/// Evenly chooses stages-1 of `candidates` (names in program order) as BEGINNING split points.
-/// Throws InputError when there are too few for that many stages, naming how many stages are possible.
+/// Selects stages - 1 of `candidates` (module names in program order), evenly spaced, as split points at the module's
+/// beginning. Throws InputError, naming the possible numbers of stages, for fewer than 1 stage or too few candidates.
 std::vector<SplitPoint> choose_split_points(const std::vector<std::string>& candidates, int stages);
 
 }  // namespace plumbline::split

@@ -1,4 +1,4 @@
-// Joins words to one text, as in the "expected one of" lists of error messages: "a, b, c".
+// Joins words to one string, as in the "expected one of" lists of error messages: "a, b, c".
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace plumbline {
 
-/// `words` is any range of strings, string views or C strings, lazy ranges included; an empty range gives "".
+/// Returns `words` with `separator` between them. `words` is any range of strings, string views or C strings, lazy
+/// ranges included; an empty range gives "".
 template <class Range>
 std::string join(const Range& words, std::string_view separator = ", ") {
   std::string text;

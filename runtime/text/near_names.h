@@ -1,4 +1,4 @@
-// Suggestions for a name that does not exist.
+// Suggests names in place of one that does not exist.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace plumbline {
 
-/// At most three of `names`, nearest to `asked` first. The distance counts letters inserted, deleted, replaced or
-/// swapped with their neighbour, to the whole name or to some consecutive words of it ("mlp-sum" of "exact-mlp-sum").
-/// Ties in the distance by words go to the nearer whole name, then to the earlier one in `names`.
+/// Returns the three of `names` nearest to `asked` (fewer if there are fewer), nearest first, however far they are. The
+/// distance is the number of letters to insert, delete, replace or swap with a neighbour, to the whole name or to
+/// consecutive words of it, separated by "-" ("mlp-sum" of "exact-mlp-sum"). Among names at the same distance, the
+/// nearer whole name is first, then the earlier in `names`.
 std::vector<std::string> near_names(const std::vector<std::string>& names, std::string_view asked);
 
 }  // namespace plumbline

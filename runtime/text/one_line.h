@@ -6,7 +6,8 @@
 
 namespace plumbline {
 
-/// `text` on one line, safe for a terminal: control characters become spaces or \xNN.
+/// Returns `text` on one line, safe for a terminal: newlines, carriage returns and tabs become spaces, other ASCII
+/// control characters the text \xNN.
 std::string one_line(std::string_view text);
 
 }  // namespace plumbline

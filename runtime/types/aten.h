@@ -1,4 +1,4 @@
-// The border between plumbline::types and LibTorch: the numbers are the same on both sides.
+// Converts between plumbline::types and LibTorch's types. The enumerators have the same numbers on both sides.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -18,7 +18,7 @@ inline c10::Device to_aten(Device device) {
   return {static_cast<c10::DeviceType>(device.kind), static_cast<c10::DeviceIndex>(device.index)};
 }
 
-/// Throws InputError for an element type without a place here (quantized ones, bits).
+/// Throws InputError for an element type that types::Dtype lacks (quantized ones, bits).
 inline Dtype from_aten(c10::ScalarType type) {
   const auto dtype = static_cast<Dtype>(type);
   if (!dtype_named(name_of(dtype)))

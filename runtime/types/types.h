@@ -1,5 +1,5 @@
-// Element types, layouts, memory formats and devices without LibTorch, under the names that PyTorch gives them.
-// aten.h converts them at the border to LibTorch.
+// Element types, layouts, memory formats and devices without LibTorch, with PyTorch's names. aten.h converts them to
+// LibTorch's types and back.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace plumbline::types {
 
-// Numbered as in c10.
+// The enumerators have the numbers that they have in c10.
 
 enum class Dtype : int8_t {
   UInt8,
@@ -65,23 +65,23 @@ struct Device {
     PrivateUse1
   };
   Kind kind = Kind::Cpu;
-  int8_t index = -1;  ///< -1: none given
+  int8_t index = -1;  ///< -1: no index, the current device of its kind
   bool operator==(const Device&) const = default;
 };
 
-/// "float32", "strided", "channels_last", "cuda:0".
+/// Return PyTorch's name without "torch.": "float32", "strided", "channels_last", "cuda:0" ("cuda" without an index).
 std::string_view name_of(Dtype dtype);
 std::string_view name_of(Layout layout);
 std::string_view name_of(MemoryFormat format);
 std::string name_of(Device device);
 
-/// The value with this name; none for a name that PyTorch does not use.
+/// Return the value with this name, or nothing for a name that PyTorch does not use.
 std::optional<Dtype> dtype_named(std::string_view name);
 std::optional<Layout> layout_named(std::string_view name);
 std::optional<MemoryFormat> memory_format_named(std::string_view name);
 std::optional<Device> device_named(std::string_view name);
 
-/// All names, for errors.
+/// Return all names, for errors; valid until the program ends.
 std::vector<std::string_view> dtype_names();
 std::vector<std::string_view> layout_names();
 std::vector<std::string_view> memory_format_names();

@@ -1,4 +1,4 @@
-// The frontier between saved memory and recomputation time over all budgets. After `visualize_memory_budget_pareto` of
+// The frontier between saved memory and recomputation over all budgets. After `visualize_memory_budget_pareto` of
 // PyTorch's partitioners.py.
 #pragma once
 
@@ -12,23 +12,23 @@
 namespace plumbline::partition {
 
 struct BudgetPoint {
-  double budget = 0;
-  int64_t saved_bytes = 0;    ///< of the saved values as tensors, inputs included; like MemoryProfile::saved_nodes
-  int64_t saved_storage = 0;  ///< actually held for them: MemoryProfile::saved_storage
-  int64_t peak = 0;           ///< simulated, over forward and backward
-  double recomputation = 0;   ///< recomputation_cost() of the recomputed calls
-  std::vector<NodeIndex> saved = {};  ///< in the graph after clean-up
+  double budget = 0;                  ///< 0 to 1
+  int64_t saved_bytes = 0;            ///< bytes of the saved tensors, inputs included: MemoryProfile::saved_nodes
+  int64_t saved_storage = 0;          ///< bytes held for them in addition to the inputs: MemoryProfile::saved_storage
+  int64_t peak = 0;                   ///< MemoryProfile::peak, in bytes
+  double recomputation = 0;           ///< sum of recomputation_cost() over the recomputed calls
+  std::vector<NodeIndex> saved = {};  ///< tensors, then symbols; indices into Partition::graph
 };
 
-/// The budgets from 0 to 1 at which the result of partition() changes in saved storage or recomputation: each point
-/// with the least budget that yields it, found by bisection to 1/1000; ascending. Ignores options.mode, options.budget
-/// and any budget set in the graph. (PyTorch plots the choice of its knapsack for every budget; these points are what
-/// partitions by those budgets actually save.) Throws InputError as partition() does.
+/// Returns the budgets from 0 to 1 at which the result of partition() changes in saved storage or recomputation,
+/// ascending from budget 0. Each point has the least budget with its result, found by bisection to 1/1000. Ignores
+/// options.mode, options.budget and any budget set in the graph. (PyTorch plots the choice of its knapsack for every
+/// budget; these points show the result of the whole partition.) Throws InputError as partition() does.
 std::vector<BudgetPoint> budget_frontier(const JointGraph& graph, const Policy& policy, PartitionOptions options);
 
-/// One line per point: budget, saved bytes, their storage, peak, recomputation.
+/// Returns a table with a heading and one line per point: budget, saved bytes, saved storage, peak, recomputation.
 std::string frontier_text(std::span<const BudgetPoint> points);
-/// Recomputation over saved storage, as an SVG file.
+/// Returns a plot of recomputation over saved storage, as the text of an SVG file.
 std::string frontier_svg(std::span<const BudgetPoint> points);
 
 }  // namespace plumbline::partition

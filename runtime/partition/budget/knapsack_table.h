@@ -1,4 +1,4 @@
-// Shared by the knapsack solvers: the table, PyTorch's quantisation, and the greedy order.
+// Internals of the knapsack solvers: the table, PyTorch's quantisation, and the greedy order.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace plumbline::partition {
 
-/// PyTorch's quantisation: units per capacity of 1. Rounds to nearest, halves to even, like Python.
+/// PyTorch's quantisation: a capacity of 1 is 10 000 ticks. Rounds to nearest, halves to even, like Python.
 inline int64_t ticks(double amount) { return static_cast<int64_t>(std::nearbyint(amount * 10000)); }
 
 inline std::vector<int64_t> ticks(const std::vector<double>& amounts) {
@@ -24,12 +24,13 @@ inline std::vector<int64_t> ticks(const std::vector<double>& amounts) {
   return result;
 }
 
+/// Aborts if the problem is malformed (KnapsackProblem).
 inline void check(const KnapsackProblem& problem) {
   PLUMBLINE_CHECK(problem.weights.size() == problem.values.size(), "a knapsack's items have one weight and one value");
   PLUMBLINE_CHECK(problem.capacity >= 0, "a knapsack's capacity is not negative");
 }
 
-/// Items of weight 0 first, then by value per weight, best first.
+/// Returns all items: those of weight 0 first, then by value per weight, best first; equal ratios keep their order.
 inline std::vector<int> by_value_for_weight(std::span<const double> weights, std::span<const double> values) {
   std::vector<double> ratio(weights.size());
   for (size_t i = 0; i < weights.size(); ++i)
@@ -40,7 +41,8 @@ inline std::vector<int> by_value_for_weight(std::span<const double> weights, std
   return order;
 }
 
-/// Packs 64 flags into the bits of a word, eight at a time: the product puts flag k at bit 56 + k without collisions.
+/// Packs 64 flags (0 or 1) into the bits of a word, eight at a time: the product puts flag k at bit 56 + k without
+/// collisions.
 inline uint64_t as_bits(const uint8_t* flags) {
   uint64_t bits = 0;
   for (int byte = 0; byte < 8; ++byte) {
@@ -51,12 +53,13 @@ inline uint64_t as_bits(const uint8_t* flags) {
   return bits;
 }
 
-/// Bellman's table of the 0-1 knapsack: row i holds the largest value of the first i items for every capacity. Only the
-/// last row is stored, and one bit per cell of every row: whether item i raised it. The choice for any capacity is read
-/// back from these bits. Sums are computed in T, in the order of the items.
+/// Bellman's table of the 0-1 knapsack: row i has the largest value of the first i items for every capacity. Stores the
+/// last row, and one bit per cell of every row: whether item i raised that cell. choose() reconstructs a choice from
+/// these bits. Sums are computed in T, in the order of the items.
 template <class T>
 class KnapsackTable {
  public:
+  /// Weights and capacity are in ticks(). `weights` must outlive the table; `values` need not.
   KnapsackTable(std::span<const int64_t> weights, std::span<const double> values, int64_t capacity)
       : weights_(weights) {
     // A capacity beyond the sum of all weights makes no difference.
@@ -67,6 +70,7 @@ class KnapsackTable {
     for (size_t i = 0; i < weights.size(); ++i) add_item(weights[i], static_cast<T>(values[i]), &raised_[i * blocks_]);
   }
 
+  /// Returns the best choice for `capacity` (in ticks, 0 to the constructor's capacity).
   KnapsackChoice choose(int64_t capacity) const {
     int64_t left = std::min(capacity, capacity_);
     KnapsackChoice choice{.value = static_cast<double>(row_[left]), .kept = {}};

@@ -1,6 +1,7 @@
-// Predicts the peak memory and the recomputation of a choice of saved values without building its graphs: one joint
-// graph in flat arrays, evaluated for many choices. The prediction equals what simulate_memory() reports for the
-// partition of that choice (in autograd's order); each costs a few walks over the graph.
+// Predicts the peak memory and the recomputation of a choice of saved values without building the two graphs: one joint
+// graph in flat arrays is evaluated for many choices. The predicted peak equals that of simulate_memory() for the
+// partition of that choice in autograd's order (Reordering::KeepsEffects), without overwriting. One prediction takes a
+// few walks over the graph.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 namespace plumbline::partition {
 
+/// Not thread-safe: ask() changes the model. Vectors of flags are indexed by NodeIndex.
 class PeakModel {
  public:
   /// `input` must outlive the model.
@@ -21,30 +23,34 @@ class PeakModel {
 
   struct Answer {
     int64_t peak = 0;      ///< bytes
-    double recompute = 0;  ///< recomputation_cost() of the calls that run again
-    bool allowed = true;   ///< no call is recomputed that must run once
+    double recompute = 0;  ///< sum of cost() over the calls that run in both halves
+    bool allowed = true;   ///< false if a forced() call is recomputed
   };
-  /// `saved`: by node. Unneeded values are dropped, so `saved` may contain too much.
+  /// Returns the prediction for a choice. Nodes in `saved` that are not savable() or that the backward does not need
+  /// are ignored.
   Answer ask(const std::vector<char>& saved);
-  /// By node, for the last answer: whether it runs in both halves.
+  /// For the last call of ask(): whether the node runs in both halves.
   const std::vector<char>& recomputed() const { return again_; }
 
-  /// A lower bound in bytes for every choice: the inputs and results of the largest call that must run, plus the
-  /// forward's outputs if that call is in the backward.
+  /// Returns a lower bound in bytes of the peak of every choice: the largest call that must run, with its inputs and
+  /// results, and with the forward's outputs if the backward runs the call.
   int64_t floor() const;
 
-  /// By node: whether it may be saved: the forward makes it, or, if only the backward uses it, the model's forward made
-  /// it.
+  /// Whether the node may be saved: its result is a tensor or a scalar, no tag asks to recompute the node or the memory
+  /// that it lies in, and the forward makes the node or, if only the backward uses it, the model ran it in its forward.
   const std::vector<char>& savable() const { return savable_; }
-  /// Whether the node is savable and the forward makes it even if the backward does not use it.
+  /// Whether the forward runs the node even if the backward does not use it. Such a node need not be savable().
   bool made_by_forward(NodeIndex node) const { return made_[node]; }
-  /// By node: whether it must not be recomputed: runs_once() of halves.h, or made of an input that is overwritten.
+  /// Whether the node must not be recomputed: runs_once() of halves.h, a call that reads an input that is overwritten
+  /// before the backward, or a getitem of such a node.
   const std::vector<char>& forced() const { return forced_; }
-  /// By node: the tensor that it views, through views with no other input; the node itself if it is no such view.
+  /// Indexed by NodeIndex: the tensor that the node views, through views with one tensor input; the node itself if it
+  /// is no such view.
   const std::vector<NodeIndex>& base() const { return base_; }
-  /// The bytes that saving the node costs if no other value of its storage is saved.
+  /// Returns the bytes that saving the node costs if no other value of its storage is saved; 0 if an input or a
+  /// constant holds the storage.
   int64_t bytes(NodeIndex node) const;
-  /// recomputation_cost(); 0 for views and getitems.
+  /// Returns recomputation_cost(); 0 for inputs, constants, views and getitems.
   double cost(NodeIndex node) const { return cost_[node]; }
   const CutInput& input() const { return input_; }
 
@@ -59,7 +65,7 @@ class PeakModel {
   void hold(NodeIndex node);
   void release(NodeIndex node);
 
-  /// All tensor and scalar results of the node lie in the memory of an input.
+  /// Whether all results of the node lie in the memory of its inputs.
   bool is_view(NodeIndex node) const { return !memory_.makes_memory(node); }
 
   const CutInput& input_;

@@ -1,10 +1,10 @@
 // Chooses the saved values so that peak memory, not the saved bytes, stays within a budget. Saved bytes are a poor
-// predictor of the peak: with nothing saved, everything is recomputed at once. So plans are made in several ways, and
-// each is judged by the peak of its run (peak_model.h):
+// predictor of the peak: with nothing saved, everything is recomputed at once. The planner tries several choices and
+// predicts the peak of each (peak_model.h):
 //   * everything saved, as in eager mode, and nothing saved;
 //   * checkpoints between segments of the forward (segments.h), for many segment sizes;
-//   * on graphs small enough for more cuts: the cuts of the policy, of mode bytes and of some budgets by saved bytes;
-//   * each plan that leaves room, filled up with the values that cost the most recomputation per byte.
+//   * on graphs of at most 5000 nodes: the cuts of the policy, of mode bytes and of some budgets by saved bytes;
+//   * up to three plans with the lowest peaks, with more values saved, those of the most recomputation per byte first.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace plumbline::partition {
 
 struct PeakPlan {
   std::vector<NodeIndex> saved;  ///< ascending; includes the inputs of the forward
-  int64_t floor = 0;             ///< bytes: what the largest call alone takes; no plan is below it
-  int64_t least = 0;             ///< bytes: the lowest peak of all plans tried
-  int64_t most = 0;              ///< bytes: the peak without recomputation, as in the default mode
-  int64_t limit = 0;             ///< bytes: floor + budget * (most - floor), or `least` if that is more
-  int64_t peak = 0;              ///< bytes: of this plan; at most `limit`
-  double recompute = 0;          ///< recomputation_cost() of its recomputed calls
+  int64_t floor = 0;             ///< bytes: PeakModel::floor(), a lower bound of every peak
+  int64_t least = 0;             ///< bytes: the lowest peak of the plans tried before any was filled up
+  int64_t most = 0;              ///< bytes: the peak with everything saved, as in the default mode
+  int64_t limit = 0;             ///< bytes: floor + budget * (most - floor), but at least `least`
+  int64_t peak = 0;              ///< bytes: the peak of this plan; at most `limit`
+  double recompute = 0;          ///< sum of recomputation_cost() over the recomputed calls
 };
 
-/// Among the plans tried whose peak is within options.budget, the one that recomputes least. The budget is a fraction
-/// of the range from the lower bound to the peak of saving everything. A budget that no plan meets, such as 0, yields
-/// the plan with the lowest peak. The number of plans tried depends only on the size of the graph, never on a clock, so
-/// every rank finds the same plan. Throws InputError as min_cut() does.
+/// Returns the plan that recomputes least among those tried whose peak is at most PeakPlan::limit. options.budget (0 to
+/// 1, not checked) is a fraction of the range from `floor` to `most`; if no plan meets it, `limit` is the lowest peak.
+/// The search depends only on the graph, never on a clock, so every rank finds the same plan. Throws InputError, as
+/// min_bytes_cut() does, if even the plan that saves everything recomputes a call that must run once.
 PeakPlan plan_by_peak(const CutInput& input, const PartitionOptions& options);
 
-/// The saved values of that plan, for partition(); adds a record to `cuts`.
+/// Returns PeakPlan::saved of plan_by_peak(), for partition(), and appends one record to `cuts`.
 std::vector<NodeIndex> saved_within_peak(const CutInput& input, const PartitionOptions& options,
                                          std::vector<CutRecord>& cuts);
 

@@ -1,6 +1,7 @@
-// Checkpoints between segments of the forward: keeps the values that cross a few places, so that everything between two
-// places can be computed from the earlier one. After T. Chen, B. Xu, C. Zhang and C. Guestrin, "Training deep nets with
-// sublinear memory cost" (2016), for graphs instead of chains: the chosen places are those that few bytes cross.
+// Checkpoints between segments of the forward: saves the values that cross a few places in the order of calls, so that
+// each segment can be recomputed from the values saved at its beginning. After T. Chen, B. Xu, C. Zhang and C.
+// Guestrin, "Training deep nets with sublinear memory cost" (2016), for graphs instead of chains: the chosen places are
+// those that few bytes cross.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +11,29 @@
 
 namespace plumbline::partition {
 
-/// The forward as a line of places, one after each call.
+/// The forward as a line of places: place p follows the p-th call, and place 0 precedes the first.
 class ForwardLine {
  public:
+  /// `model` need not outlive the line.
   explicit ForwardLine(const PeakModel& model);
 
-  /// Bytes that a backward without recomputation would keep.
+  /// Returns the bytes of the forward's values that the backward reads: those that it would keep without recomputation.
   int64_t kept_bytes() const { return kept_.empty() ? 0 : kept_.back(); }
 
-  /// By node: whether it is saved, for a division in which each segment holds at most `limit` of those bytes (or one
-  /// call); of all such divisions, one in which the fewest bytes cross the places. O(calls).
+  /// Divides the line into segments that each hold at most `limit` of the kept bytes (or a single call, with its
+  /// getitems), such that the fewest bytes cross the places between them. Returns, indexed by NodeIndex, whether the
+  /// node crosses a place and is therefore saved. O(calls).
   std::vector<char> checkpoints(int64_t limit) const;
 
  private:
-  /// A storage, and the part of the line on which calls of the forward still need it.
+  /// A value, and the part of the line on which calls of the forward still need it or a view of it.
   struct Life {
-    NodeIndex node;  ///< to be saved
-    int32_t begin, end;
+    NodeIndex node;      ///< the base of its views
+    int32_t begin, end;  ///< places: after the node, and after the last call that reads the value
   };
   std::vector<Life> lives_;
   std::vector<int64_t> crossing_;  ///< by place: bytes; kBlocked between a call and its getitems
-  std::vector<int64_t> kept_;      ///< by place: bytes made up to it that the backward reads
+  std::vector<int64_t> kept_;      ///< by place: bytes that calls before it made and the backward reads
   NodeIndex nodes_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Which half of a partition a node runs in regardless of the saved values, and which nodes may run only once: the rules
-// of our own modes (bytes, and budgets by the peak). PyTorch's modes consider only what the forward's outputs and the
-// tangents reach.
+// The half of a partition in which a node runs regardless of the saved values, and the nodes that may run only once:
+// rules of the modes that PyTorch lacks (bytes, and budgets by the peak). PyTorch's modes consider only the nodes that
+// the forward's outputs or the tangents reach.
 #pragma once
 
 #include <vector>
@@ -10,21 +10,22 @@
 
 namespace plumbline::partition {
 
-/// By node.
+/// Every vector is indexed by NodeIndex.
 struct Halves {
-  /// The forward makes it: its outputs need it, a call that must run there without users needs it, or the backward uses
-  /// it and it is bound to the forward.
+  /// The forward runs the node: the forward's outputs need it, a call of the forward that must run without users needs
+  /// it, or the backward uses a node that must be in the forward and that is or needs this node.
   std::vector<char> in_forward;
-  /// Only the backward can make it: it needs a tangent, or a random draw or effect of the model's backward. It is never
-  /// saved: that would move the draw into the forward, ahead of draws that it followed.
+  /// Only the backward can run the node: it needs a tangent, or a random draw or effect of the model's backward. The
+  /// node is never saved: saving it would move the draw into the forward, ahead of draws that preceded it.
   std::vector<char> only_backward;
-  /// The backward runs it even if its result is unused.
+  /// The backward runs the node even if its result is unused.
   std::vector<char> stays_in_backward;
 };
+/// Computes the flags in a few walks over the graph.
 Halves halves_of(const CutInput& input);
 
-/// Whether the node must not run in both halves: it is tagged MUST_SAVE, bound to the forward, or a call with effects.
-/// (Waiting for a collective may be repeated.)
+/// Whether the node must not run in both halves: it is tagged MUST_SAVE, must be in the forward, or has effects. (A
+/// wait for a collective may be repeated.)
 bool runs_once(const JointNode& node);
 
 }  // namespace plumbline::partition

@@ -1,6 +1,6 @@
-// Clean-up of a joint graph before it is partitioned: dead nodes go, equal ones are merged, tags of checkpoint regions
-// are settled at their borders. After `eliminate_dead_code` of torch.fx, and `fx_graph_cse` and
-// `cleanup_recompute_tags` of PyTorch. All linear; a graph that is moved in is not copied.
+// Clean-up of a joint graph before it is partitioned: removes dead nodes, merges equal nodes, and changes recompute
+// tags at the borders of checkpoint regions. After `eliminate_dead_code` of torch.fx, and `fx_graph_cse` and
+// `cleanup_recompute_tags` of PyTorch. Every function takes linear time; a graph that is moved in is not copied.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,38 @@ namespace plumbline::partition {
 
 struct Cleaned {
   JointGraph graph;
-  /// By node of the graph given: its index here; that of the node it was merged into; kNoNode where it is gone.
+  /// Indexed by the NodeIndex in the original graph: the node's index in `graph`, or that of the node into which it was
+  /// merged; kNoNode if it was removed.
   std::vector<NodeIndex> moved_to;
 };
 
-/// Removes what nobody uses. Inputs stay, and so do calls that are impure, write or draw random numbers.
+/// Removes nodes that no output needs. Inputs stay, and so do calls that are impure, write or draw random numbers, with
+/// the nodes that these need.
 Cleaned remove_dead_nodes(JointGraph graph);
 
-/// What becomes of the user's words (MUST_SAVE, and those that ask to recompute) on calls that are merged into others.
+/// The fate of the user's tags (MUST_SAVE, MUST_RECOMPUTE, PREFER_RECOMPUTE) on a call that is merged into an earlier
+/// one.
 enum class MergedTags : uint8_t {
-  Lost,  ///< as PyTorch: the earlier call keeps its own
-  Kept   ///< an earlier call without such a word takes the later's; where the two contradict, they are not merged
+  Lost,  ///< as in PyTorch: the earlier call keeps its tag, or stays without one
+  Kept   ///< an untagged earlier call takes the later call's tag; calls with contradicting tags are not merged
 };
 
-/// Merges equal pure calls, the later into the earlier. Equal: the same operator and overload, the same arguments after
-/// merging, numbers of one type and floats of one bit pattern, and no call that writes in between.
+/// Merges each pure call into the first call that equals it. Calls are equal if they have the same operator, overload
+/// and gradient mode, the same arguments after merging (numbers of the same type, floats with the same bits), and no
+/// call that writes lies between them.
 ///
-/// Never merged: inputs and constants; impure and random calls; `empty`; what shares memory with an output (the caller
-/// gets as many tensors as eager mode gives); buffers that a functionalised call writes; sizes that depend on data.
-/// Nor nodes that Policy::kept_apart tells apart.
+/// Never merged: inputs and constants; impure and random calls; `empty`; results that share memory with an output (the
+/// caller receives as many distinct tensors as in eager mode); buffers that a functionalised call writes; results whose
+/// shape or value depends on data; nodes that Policy::kept_apart distinguishes.
 Cleaned merge_equal_nodes(JointGraph graph, const Policy& policy, MergedTags tags = MergedTags::Lost);
 
-/// A node to be recomputed becomes MUST_SAVE where a later checkpoint region reads it (so that a region can start from
-/// it), and where it carries a backward hook and no recomputed node reads it. `default_partitioner`: what a region
-/// reads from outside of any is saved as well.
+/// Retags as MUST_SAVE each node tagged to be recomputed that a recomputed node of a later checkpoint region reads
+/// (that region starts from it), or that has a backward hook and no recomputed reader. With `default_partitioner`, also
+/// tags nodes outside every region that a recomputed node reads.
 void settle_recompute_tags(JointGraph& graph, bool default_partitioner);
 
-/// The part of `graph` for which `keep` is set, in order. What is kept must not read what is not; outputs must be kept.
+/// Removes the nodes whose flag in `keep` (indexed by NodeIndex) is 0. Aborts if a kept node or an output needs a
+/// removed node.
 Cleaned keep_nodes(JointGraph graph, const std::vector<char>& keep);
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// Pictures of a joint graph and of its parts, in the language of Graphviz: `dot -Tsvg` draws them.
+// Draws a joint graph or one of its halves in the language of Graphviz; `dot -Tsvg` renders it.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace plumbline::partition {
 
 enum class PartitionPart : uint8_t { Joint, Forward, Backward };
 
-/// Calls are boxes, inputs ellipses, constants notes, what is returned one more ellipse for the forward and one for the
-/// backward, with the positions on the edges. Saved values are gold, what runs in both is light blue with a double
-/// border, what runs in neither is dotted; in the joint picture the backward's calls are grey. A part shows what it
-/// takes, runs and returns, in its own order of calls.
+/// Returns a digraph. Calls are boxes, inputs ellipses, constants notes. The outputs of each half are one ellipse, with
+/// their positions on the edges. Saved values are gold; nodes that run in both halves have a double border and, unless
+/// saved, are light blue; nodes that run in neither half are dotted. In the joint graph, nodes that only the backward
+/// runs are grey. Forward and Backward show the half's inputs, calls and outputs, in the half's order of calls.
 std::string to_dot(const Partition& partition, PartitionPart part);
 
 }  // namespace plumbline::partition

@@ -1,12 +1,11 @@
-// JointGraph: the forward and the backward of a module in one graph, as a partitioner takes it.
+// JointGraph: the forward and the backward of a module in one graph, the input of a partitioner.
 //
-// Plain data without torch: tracing makes it (trace.h), its JSON form is read and written (joint_json.h), a partition
-// cuts it into a forward and a backward graph (partition.h). The words are those of AOTAutograd: a primal is an input
-// of the forward (an input, a parameter, a buffer), a tangent the gradient of one of its outputs.
+// Plain data without torch. Tracing creates a joint graph (trace.h), joint_json.h reads and writes its JSON form, and
+// partition.h cuts it into a forward and a backward graph. The terms are those of AOTAutograd: a primal is an input of
+// the forward (a model input, a parameter or a buffer), a tangent is the gradient of one of the forward's outputs.
 //
-// Nodes stand in topological order, which is the order in which the trace met them. A node is one value, as in
-// torch.fx: a call of several results is followed by getitem nodes. What the caller receives is `outputs`; it counts as
-// a user of every node that it names.
+// Nodes are in topological order, which is the order in which the trace met them. A node is one value, as in torch.fx:
+// a call with several results is followed by getitem nodes. `outputs` are the values that the caller receives.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +22,17 @@ namespace plumbline::partition {
 
 /// Position in JointGraph::nodes.
 using NodeIndex = int32_t;
-/// Stands for Python's None among outputs.
+/// No node; among outputs, Python's None.
 inline constexpr NodeIndex kNoNode = -1;
 
-/// A size, stride or offset in elements: a number, and the expression that it came from where shapes are dynamic.
+/// A size, stride or offset in elements: a number and, for a dynamic shape, the symbolic expression behind it.
 struct Extent {
-  int64_t value = 0;            ///< the hint, where there is an expression
-  std::string expression = {};  ///< empty: a plain number
+  int64_t value = 0;            ///< the number; with an expression, its hint (the value during tracing)
+  std::string expression = {};  ///< empty for a plain number
   bool operator==(const Extent&) const = default;
 };
 
-/// One argument of a call, as written: schema defaults are not filled in.
+/// One argument of a call, as recorded: omitted arguments with schema defaults are not added.
 struct JointArgument {
   enum class Kind : uint8_t {
     None,
@@ -50,7 +49,7 @@ struct JointArgument {
     Symbolic,      ///< `text`: the expression; `integer`: its hint
     List,          ///< `items`
     Slice,         ///< `items`: begin, end, step
-    Other          ///< `text`: what Python calls it; cannot be executed
+    Other          ///< `text`: Python's representation; such a call cannot be executed
   };
   Kind kind = Kind::None;
   types::Dtype dtype = {};
@@ -64,34 +63,34 @@ struct JointArgument {
   std::vector<JointArgument> items = {};
 };
 
-/// By kind and by bits: 0.0 differs from -0.0, a NaN equals itself.
+/// Whether kind and all members are equal. Floats are compared by bits: 0.0 differs from -0.0, a NaN equals itself.
 bool equal(const JointArgument& a, const JointArgument& b);
 
-/// What a node gives.
+/// The result of a node.
 struct JointResult {
   enum class Kind : uint8_t { None, Tensor, Scalar, Tuple };
   Kind kind = Kind::None;
-  /// Of a tensor. Of a scalar: Int64 (an int), Float64 (a float) or Bool.
+  /// Of a tensor: any. Of a scalar: Int64 (an int), Float64 (a float) or Bool.
   types::Dtype dtype = types::Dtype::Float32;
   std::vector<Extent> shape = {}, strides = {};  ///< elements
   Extent offset = {};                            ///< elements
-  /// Elements times their size, at the hints: a view or an expanded tensor counts in full. Not the memory held; see
-  /// `storage`.
+  /// Number of elements times element size, with hints for dynamic sizes: a view or an expanded tensor counts in full.
+  /// The memory held is the size of `storage`.
   int64_t bytes = 0;
-  /// Index into JointGraph::storage_bytes; tensors with the same number share memory. -1: unknown.
+  /// Index into JointGraph::storage_bytes; tensors with the same index share memory. -1: unknown.
   int32_t storage = -1;
   types::Device device = {};
   Extent scalar = {};                   ///< of a scalar: hint and expression
-  double real_hint = 0;                 ///< of a float scalar, in place of scalar.value
+  double real_hint = 0;                 ///< of a float scalar: its hint; scalar.value is unused
   std::vector<JointResult> items = {};  ///< of a tuple
 };
 
 enum class JointKind : uint8_t { Primal, Tangent, ForwardSeed, BackwardSeed, OtherInput, Call, GetItem, GetAttr };
 
-/// What PyTorch's tracing says of the place of a node (`partitioner_tag`).
+/// The half in which PyTorch's tracing saw the node, or in which it must run (`partitioner_tag`).
 enum class JointMark : uint8_t { None, IsForward, IsBackward, MustBeInForward, MustBeInBackward };
 
-/// A user's word on a node (torch.utils.checkpoint.CheckpointPolicy).
+/// The user's tag on a node (torch.utils.checkpoint.CheckpointPolicy).
 enum class CheckpointPolicy : uint8_t {
   MustSave,
   PreferSave,
@@ -106,55 +105,55 @@ struct JointNode {
   JointKind kind = JointKind::Call;
   std::string op = {};         ///< of a call: "aten::mm"; "operator::mul" acts on symbolic scalars
   std::string overload = {};   ///< "default", "Tensor"
-  std::string attribute = {};  ///< of GetAttr: which constant tensor; of a traced primal: what it is in the program
+  std::string attribute = {};  ///< name of a GetAttr's constant, or of a primal's parameter, buffer or input if known
   std::vector<JointArgument> args = {};
   std::vector<std::pair<std::string, JointArgument>> kwargs = {};
   JointResult out = {};
-  bool multi_output = false;          ///< its result is a tuple: it cannot be saved itself, its getitems can
+  bool multi_output = false;          ///< the result is a tuple: only its getitems can be saved
   NodeIndex aliases_input = kNoNode;  ///< the first primal whose storage the result shares
 
   // Tags of the overload.
   bool pointwise = false, core = false, seeded = false /* nondeterministic_seeded */, inplace_view = false,
        data_dependent_output = false, dynamic_output_shape = false;
-  bool writes = false;  ///< "mutable": its schema writes an argument
-  bool view = false;    ///< its schema's result aliases an argument
-  bool impure = false;  ///< never removed as dead, never merged; seeded calls are
+  bool writes = false;  ///< "mutable": the schema writes an argument
+  bool view = false;    ///< a result of the schema aliases an argument
+  bool impure = false;  ///< never removed as dead, never merged; seeded calls are impure
 
-  bool no_grad = false;  ///< the model made this call with gradients switched off, which some kernels look at
+  bool no_grad = false;  ///< the model made this call with gradients disabled, which changes the path of some kernels
 
   JointMark mark = JointMark::None;
   std::optional<CheckpointPolicy> recompute = {};
-  int region = -1;  ///< of checkpointing; only the order of the numbers matters. -1: none
-  double flops = 1;
+  int region = -1;                             ///< checkpoint region; only the order of the numbers matters. -1: none
+  double flops = 1;                            ///< floating-point operations (joint_flops.h)
   std::vector<std::string> free_symbols = {};  ///< in shape, strides and offset; sorted
-  std::string binds = {};                      ///< this symbolic input binds that symbol
-  bool epilogue_mutation = false;              ///< a primal whose update in place is replayed after the forward
-  bool no_vc_check = false;
-  bool backward_hook = false;
-  std::optional<double> memory_budget = {};
+  std::string binds = {};                      ///< of a symbolic input: the symbol that it binds; empty: none
+  bool epilogue_mutation = false;              ///< a primal whose in-place update is replayed after the forward
+  bool no_vc_check = false;                    ///< autograd does not check the version counter of the saved value
+  bool backward_hook = false;                  ///< the user registered a backward hook on the tensor
+  std::optional<double> memory_budget = {};    ///< a budget set by the user for the whole graph
 
   bool is_input() const { return kind <= JointKind::OtherInput; }
 };
 
 struct JointGraph {
   std::vector<JointNode> nodes;
-  /// First the forward's, then the gradients, one for each primal; kNoNode for None.
+  /// First the forward's outputs, then the gradients, one for each primal; kNoNode for None.
   std::vector<NodeIndex> outputs;
   int num_forward_outputs = 0;
-  std::vector<int64_t> storage_bytes;
+  std::vector<int64_t> storage_bytes;  ///< size of each storage (JointResult::storage)
 
   struct Symbol {
     int64_t hint = 0;
     std::optional<int64_t> low, high;  ///< unset: unbounded
   };
-  std::map<std::string, Symbol> symbols;
+  std::map<std::string, Symbol> symbols;  ///< by name
 
   std::span<const NodeIndex> forward_outputs() const { return std::span(outputs).first(num_forward_outputs); }
   std::span<const NodeIndex> backward_outputs() const { return std::span(outputs).subspan(num_forward_outputs); }
 };
 
-/// Calls `visit(NodeIndex)` for each node among the arguments in their order, with repeats, inside lists and slices and
-/// among the keyword arguments as well.
+/// Calls `visit(NodeIndex)` for each node among the positional, then the keyword arguments, with repeats, also inside
+/// lists and slices.
 template <class Visit>
 void for_each_input(const JointNode& node, Visit&& visit) {
   const auto descend = [&](const auto& self, const JointArgument& argument) -> void {
@@ -165,7 +164,7 @@ void for_each_input(const JointNode& node, Visit&& visit) {
   for (const auto& [name, argument] : node.kwargs) descend(descend, argument);
 }
 
-/// Replaces each node among the arguments by `map(node)`.
+/// Replaces each node that for_each_input() visits by `map(node)`.
 template <class Map>
 void map_inputs(JointNode& node, Map&& map) {
   const auto descend = [&](const auto& self, JointArgument& argument) -> void {
@@ -176,16 +175,16 @@ void map_inputs(JointNode& node, Map&& map) {
   for (auto& [name, argument] : node.kwargs) descend(descend, argument);
 }
 
-/// Who reads whom, each pair once; flat arrays, so that a walk over 100 000 nodes costs milliseconds.
+/// The inputs and users of each node. Flat arrays, so that a walk over 100 000 nodes takes milliseconds.
 struct JointEdges {
   /// The distinct inputs of a node, in the order of its arguments.
   std::span<const NodeIndex> inputs(NodeIndex node) const { return part(input_begin, input, node); }
-  /// The distinct nodes that read a node, ascending. The outputs are not among them.
+  /// The distinct nodes that read a node, ascending. JointGraph::outputs does not count as a user; see is_output.
   std::span<const NodeIndex> users(NodeIndex node) const { return part(user_begin, user, node); }
 
-  std::vector<int32_t> input_begin, user_begin;  ///< by node, and one more
+  std::vector<int32_t> input_begin, user_begin;  ///< indexed by NodeIndex, plus one entry for the end
   std::vector<NodeIndex> input, user;
-  std::vector<char> is_output;  ///< by node: named by JointGraph::outputs
+  std::vector<char> is_output;  ///< indexed by NodeIndex: whether JointGraph::outputs has the node
 
  private:
   static std::span<const NodeIndex> part(const std::vector<int32_t>& begin, const std::vector<NodeIndex>& all,
@@ -194,10 +193,12 @@ struct JointEdges {
   }
 };
 
+/// Computes the edges of `graph`; they become invalid if the graph changes.
 JointEdges edges_of(const JointGraph& graph);
 
-/// Throws InputError naming the node: an input that comes later or does not exist, a name that stands twice, inputs
-/// after calls, a getitem that takes no result, more forward outputs than outputs, storages out of range or too large.
+/// Throws InputError if the graph is malformed: a node reads a later or nonexistent node; a name is missing or occurs
+/// twice; an input follows a call; a getitem names no result; a result, storage or output index is out of range; or all
+/// results or all storages take more than 2^60 bytes.
 void verify(const JointGraph& graph);
 
 }  // namespace plumbline::partition

@@ -1,5 +1,5 @@
-// Names for the nodes of a joint graph, as torch.fx gives them: a call is named after its operator, and where that name
-// is taken, or means something in Python, it gets a number.
+// Names for the nodes of a joint graph, as in torch.fx: a call is named after its operator; if that name is taken or
+// has a meaning in Python, a number is appended.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@ namespace plumbline::partition {
 
 class JointNames {
  public:
-  /// A name that was not given before: `wish` ("mm"), or `wish` and the next free number ("mm_1"; "sum_1" at once).
+  /// Returns a name that is not taken, and takes it: `wish` ("mm"), or `wish` with the next free number ("mm_1"). A
+  /// Python name such as "sum" always has a number.
   std::string unique(std::string_view wish);
-  /// `name` is given elsewhere.
+  /// Takes `name`.
   void reserve(const std::string& name) { taken_.insert(name); }
 
  private:
@@ -21,7 +22,7 @@ class JointNames {
   std::unordered_map<std::string, int> last_number_;
 };
 
-/// What a call of an operator is named after: "aten::mm" is "mm", "prims::sum" is "sum".
+/// Returns the operator's name without its namespace: "mm" for "aten::mm". Refers to `op`.
 std::string_view name_base(std::string_view op);
 
 }  // namespace plumbline::partition

@@ -1,15 +1,17 @@
-// Calls that may write their result over an argument which nobody reads afterwards: our executor has them do so, and
-// holds one value less while they run. They are those whose kernels read all of a row before they write it, and that
-// stand where a backward holds the most: the gradient of a softmax is as large as the attention weights.
+// Calls that may write their result over an argument that no later call reads, so that the executor holds one value
+// less while they run. These are the backwards of softmax and log_softmax on the CPU: their kernels read a whole row
+// before they write it, and they run when a backward holds the most (the gradient of a softmax is as large as the
+// attention weights).
 #pragma once
 
 #include "runtime/partition/joint/joint_graph.h"
 
 namespace plumbline::partition {
 
-/// The position among the arguments of `node` of the one that its result has room in, form and all; -1: none. Whether
-/// that value is dead by then, and its memory nobody else's, is for the caller to know. The operator that does it is
-/// the overload "out" of the same name, whose last argument is where to write.
+/// Returns the index in node.args of an argument that the result may overwrite, or -1. The argument has the result's
+/// dtype, device, shape and strides, its storage has exactly the result's size, and it is neither an input nor a
+/// constant. The caller must ensure that this call is the argument's last use and that no other live value shares its
+/// memory. To overwrite, call the overload "out" of the same operator, whose last argument is the destination.
 int overwritten_argument(const JointGraph& graph, const JointNode& node);
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// Values of a joint graph in words, for tables and pictures.
+// Formats results of a joint graph for tables and pictures.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace plumbline::partition {
 
-/// "float32[32, 256]", "int s77", "(float32[4], float32[])", "nothing". Sizes that are expressions stand as such, with
-/// the value they had: "float32[s77=12, 4]".
+/// Returns type and shape: "float32[32, 256]", "int s77", "(float32[4], float32[])", "nothing". A symbolic size prints
+/// its expression and its hint: "float32[s77=12, 4]".
 std::string result_text(const JointResult& out);
 
-/// "float32" of a tensor, "int", "float" or "bool" of a scalar; empty for what has no dtype.
+/// Returns the dtype of a tensor ("float32"), or "int", "float" or "bool" for a scalar; empty for other results. Valid
+/// until the program ends.
 std::string_view dtype_word(const JointResult& out);
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// Names the halves of a partition as PyTorch's own halves are named.
+// Names the nodes of a partition's forward and backward graphs as PyTorch's partitioner names them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,13 +13,13 @@ struct AnswerNames {
 };
 
 /// Nodes keep their names from the joint graph, except random calls that the user tagged to be recomputed and that run
-/// in both halves. Our executor replays these (Partition::replayed); PyTorch's `functionalize_rng_ops` writes them into
-/// the graphs: the forward calls run_and_save_rng_state, takes its state and result apart and returns the state; the
-/// backward takes the state as rng_state_output_N and calls run_with_rng_state. This function produces those names,
-/// numbered as torch.fx numbers them.
+/// in both halves. This project's executor replays these calls (Partition::replayed); PyTorch's `functionalize_rng_ops`
+/// adds nodes for them: the forward calls run_and_save_rng_state, extracts the state and the result with two getitems
+/// and returns the state; the backward takes the state as input rng_state_output_N and calls run_with_rng_state. This
+/// function produces those names, numbered as in torch.fx. Part::added stays empty.
 AnswerNames answer_names(const Partition& partition);
 
-/// The JSON that `plumbline partition --json` prints for a partition with these names: saved, saved_sym, fw, bw.
+/// Returns the JSON that `plumbline partition --json` prints, with answer_names(): members saved, saved_sym, fw, bw.
 nlohmann::json answer_json(const Partition& partition);
 
 }  // namespace plumbline::partition

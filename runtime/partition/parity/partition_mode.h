@@ -1,4 +1,4 @@
-// Parses and prints the modes of a partition and the solvers of its budget.
+// Parses and formats the mode of a partition, with the measure and solver of its budget.
 #pragma once
 
 #include <string>
@@ -7,9 +7,11 @@
 
 namespace plumbline::partition {
 
-/// "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak", "budget=0.25:greedy" (also exact,
-/// hirschberg, knee-point, bytes). Throws InputError for anything else.
+/// Parses "default", "min-cut", "aggressive", "bytes", "budget=0.25", "budget=0.25:peak" or "budget=0.25:greedy" (also
+/// exact, hirschberg, knee-point, bytes). static_inputs stays empty. Throws InputError listing the modes for anything
+/// else.
 PartitionOptions parse_partition_mode(const std::string& text);
+/// Returns the mode as parse_partition_mode() reads it; the default solver is omitted.
 std::string to_string(const PartitionOptions& options);
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// Statistics of a partition, as PyTorch's partitioners.py logs them with `debug_partitioner`.
+// Statistics of a partition, as PyTorch's partitioners.py logs them with its option `debug_partitioner`.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 namespace plumbline::partition {
 
 struct PartitionStatistics {
-  /// Operators of the joint graph that the policy does not consider cheap, each once, in graph order.
+  /// Operators of the joint graph that are not OpClasses::recomputable ("aten.mm"), each once, in graph order.
   std::vector<std::string> ops_not_recomputable;
-  int64_t saved_bytes = 0;                             ///< PyTorch's count: the saved values as tensors; a scalar is 1
-  std::vector<std::pair<int64_t, std::string>> sizes;  ///< of the saved values, ascending by bytes, then name
-  int recomputed = 0, forward = 0, backward = 0;       ///< calls and getitems; constants are not counted
-  /// How often each operator runs in both halves, most frequent first, then in the forward's order.
+  int64_t saved_bytes = 0;                             ///< sum of cut_bytes() over the saved values
+  std::vector<std::pair<int64_t, std::string>> sizes;  ///< bytes and name of each saved value, ascending
+  int recomputed = 0, forward = 0, backward = 0;       ///< calls and getitems in both halves, in each; no constants
+  /// Operators and their numbers of calls that run in both halves, most frequent first, then in the forward's order.
   std::vector<std::pair<std::string, int>> recomputed_ops;
 };
 
+/// Counts `partition`; `policy` decides which operators are recomputable.
 PartitionStatistics statistics_of(const Partition& partition, const Policy& policy);
 
-/// The lines that PyTorch writes to its log.
+/// Returns the lines that PyTorch writes to its log, each with a newline.
 std::string to_text(const PartitionStatistics& statistics);
 
 }  // namespace plumbline::partition

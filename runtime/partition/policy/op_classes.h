@@ -1,4 +1,4 @@
-// The facts that the rules of a cut need about each node of one joint graph, looked up once.
+// The facts about each node of a joint graph that the rules of a cut read, computed once for all cuts.
 #pragma once
 
 #include <cstdint>
@@ -10,37 +10,40 @@ namespace plumbline::partition {
 
 struct Policy;
 
-/// A JointNode is large and a graph has many; here the facts are contiguous.
+/// A compact copy of the properties of one JointNode that rules test; the facts of all nodes are contiguous.
 struct NodeFacts {
-  int64_t bytes = 0;       ///< cut_bytes()
-  bool input : 1 = false;  ///< of any kind
-  bool primal : 1 = false;
-  bool forward_seed : 1 = false;
-  bool call : 1 = false;  ///< getitems too
-  bool getitem : 1 = false;
-  bool lift : 1 = false;        ///< aten::lift_fresh or lift_fresh_copy
-  bool view : 1 = false;        ///< its operator is one of Policy::view
-  bool collective : 1 = false;  ///< of _c10d_functional
-  bool must_save : 1 = false;
-  bool must_recompute : 1 = false;
-  bool tensor : 1 = false;  ///< its result is a tensor; otherwise a scalar, or nothing that can be saved
-  bool symbolic : 1 = false;
-  bool symbolic_float : 1 = false;
-  bool symbolic_noninteger : 1 = false;
-  bool updated_later : 1 = false;  ///< JointNode::epilogue_mutation
-  bool reduces : 1 = false;        ///< to less than a quarter of the bytes of its direct positional arguments
+  int64_t bytes = 0;                ///< cut_bytes()
+  bool input : 1 = false;           ///< JointNode::is_input()
+  bool primal : 1 = false;          ///< JointKind::Primal
+  bool forward_seed : 1 = false;    ///< JointKind::ForwardSeed
+  bool call : 1 = false;            ///< JointKind::Call or GetItem
+  bool getitem : 1 = false;         ///< JointKind::GetItem
+  bool lift : 1 = false;            ///< aten::lift_fresh or lift_fresh_copy
+  bool view : 1 = false;            ///< the operator is in Policy::view
+  bool collective : 1 = false;      ///< a call of _c10d_functional
+  bool must_save : 1 = false;       ///< tagged MUST_SAVE
+  bool must_recompute : 1 = false;  ///< tagged MUST_RECOMPUTE or PREFER_RECOMPUTE
+  bool tensor : 1 = false;    ///< the result is one tensor; a node that is neither this nor `symbolic` cannot be saved
+  bool symbolic : 1 = false;  ///< the result is a symbolic scalar
+  bool symbolic_float : 1 = false;       ///< the result is a symbolic float
+  bool symbolic_noninteger : 1 = false;  ///< the result is a symbolic float or bool
+  bool updated_later : 1 = false;        ///< JointNode::epilogue_mutation
+  bool reduces : 1 = false;  ///< a call whose result has under 1/4 of the bytes of its direct positional arguments
 };
 
-/// All by node.
+/// Every vector is indexed by NodeIndex.
 struct OpClasses {
+  /// The operator is in Policy's table of that name; `recomputable` includes pointwise operators if the policy does.
   std::vector<char> recomputable, random, compute_intensive;
   std::vector<char> fusible;  ///< recomputable or random: may be fused with other fusible nodes
   std::vector<char> cat;      ///< aten::cat: any producer may be fused into it
   std::vector<NodeFacts> facts;
 };
+/// Classifies all nodes in one pass.
 OpClasses classify_ops(const JointGraph& graph, const Policy& policy);
 
-/// The bytes that a cut counts for a node: a tensor's bytes, the sum over a tuple, 1 for a symbolic scalar.
+/// Returns the bytes that a cut counts for a node: a tensor's bytes, the sum over a tuple's tensors, 1 for a symbolic
+/// scalar, 0 without a result.
 int64_t cut_bytes(const JointNode& node);
 
 }  // namespace plumbline::partition

@@ -1,9 +1,9 @@
-// Policy: which operators a partitioner considers cheap, and the rules by which it cuts.
+// Policy: the operators that a partitioner considers cheap, and the rules by which it cuts.
 //
 // A policy is a value: tables of operators, and one function for each question on which versions of PyTorch's
-// _functorch/partitioners.py differ. A default Policy has the functions of PyTorch 2.15 (rules.h) and empty tables;
-// those of older versions are in parity/policies/, which also reads policies from JSON (policy_file.h). Operators are
-// named by packet ("aten::add" means all overloads), as in partitioners.py.
+// _functorch/partitioners.py differ. A default Policy has the functions of PyTorch 2.15 (rules.h) and empty tables.
+// parity/policies/ has the tables, the functions of older versions, and the reader of policies in JSON (policy_file.h).
+// Operators are named by packet ("aten::add" means all overloads), as in partitioners.py. No function may be null.
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@
 
 namespace plumbline::partition {
 
+/// Names of operator packets.
 using OpSet = std::unordered_set<std::string>;
 
 struct Policy {
@@ -22,44 +23,47 @@ struct Policy {
 
   // Operators.
   OpSet recomputable;                ///< cheap enough to recompute
-  bool recomputes_pointwise = true;  ///< `pointwise` are recomputable too
+  bool recomputes_pointwise = true;  ///< whether the operators in `pointwise` are recomputable too
   OpSet pointwise;                   ///< packets with an overload that has ATen's tag `pointwise`
   OpSet view;
-  OpSet random;
-  OpSet compute_intensive;  ///< never recomputed, even where everything else may be
+  OpSet random;             ///< banned from recomputation without ban_not_in_allowlist, too
+  OpSet compute_intensive;  ///< banned from recomputation without ban_not_in_allowlist, too
 
   // Which values may not be recomputed.
   CutRules bans;
-  CutRules (*aggressive)(const CutRules& bans) = &rules::bans_by_size_and_distance;
+  CutRules (*aggressive)(const CutRules& bans) = &rules::bans_by_size_and_distance;  ///< bans of mode Aggressive
   DistanceRule distance;
-  std::vector<NodeRule> never_banned = {&rules::is_view, &rules::is_symbolic_float};
-  NodeRule outside_allowlist = &rules::is_getitem_or_lift;  ///< recomputable although not in any table
-  NodeRule never_given_up = &rules::is_collective;          ///< a budget does not make it recomputable
-  /// Whether a value is written to memory in the backward whenever this user, a view, is.
+  std::vector<NodeRule> never_banned = {&rules::is_view, &rules::is_symbolic_float};  ///< nodes that satisfy any
+  NodeRule outside_allowlist = &rules::is_getitem_or_lift;  ///< may be recomputed although not in `recomputable`
+  NodeRule never_given_up = &rules::is_collective;          ///< a budget does not lift its bans
+  /// Whether a value counts as written to memory in the backward whenever `user`, a view of the value, does.
   bool (*passes_materialization)(const NodeFacts& user, bool in_forward) = &rules::view_of_either_half;
   int64_t symbolic_noninteger_bytes = 1;  ///< of a symbolic float or bool, for the ban on reductions
 
-  // Which values may be saved, and the weight of saving one.
+  // Which values may be saved, and the weight of saving a value.
   int64_t (*weight)(const CutInput& input, NodeIndex tensor) = &rules::weight_with_free_parameters;
   NodeRule never_saved = &rules::no_node;
-  NodeRule overwritten = &rules::is_updated_later;  ///< its value is lost before the backward begins
-  NodeRule forced_to_recompute = &rules::is_tagged_to_recompute;
+  NodeRule overwritten = &rules::is_updated_later;  ///< cannot be saved: the value is lost before the backward begins
+  NodeRule forced_to_recompute = &rules::is_tagged_to_recompute;  ///< neither saved nor banned
 
-  // Which half a node belongs to.
+  // The half to which a node belongs.
   HalfRules halves;
+  /// NodeClasses::tangents_closure of a node. needs_tangent: it depends on a tangent or must be in the backward.
   bool (*belongs_to_backward)(bool needs_tangent, bool is_gradient, bool is_forward_input) = &rules::needs_tangent;
-  int32_t output_distance = kFarFromBackward;  ///< steps from an output of the forward to the backward
+  int32_t output_distance = kFarFromBackward;  ///< number of uses from an output of the graph to the backward
 
   // Clean-up, order, default partition, budget.
-  bool cse = true;  ///< equal nodes are merged
-  /// By node: equal nodes with different values here are not merged; empty: all equal nodes are.
+  bool cse = true;  ///< whether equal nodes are merged
+  /// Returns a class for each node, indexed by NodeIndex: equal nodes of different classes are not merged. An empty
+  /// vector: all equal nodes are merged.
   std::vector<char> (*kept_apart)(const JointGraph& graph) = &rules::values_of_gradients;
   OrderRules order;
+  /// The values that the default partition saves; `tagged`: the graph has recompute tags.
   SavedValues (*default_saves)(const JointGraph&, const JointEdges&, const Policy&,
                                bool tagged) = &rules::save_by_marks;
-  /// Whether the default partition of this graph, which has recompute tags, is its minimum cut.
+  /// Whether mode Default makes a minimum cut of `graph`, which has recompute tags.
   bool (*default_is_min_cut)(const JointGraph& graph) = &rules::writes_beyond_inputs;
-  /// The values to save if the knapsack has no candidates.
+  /// The values to save if the knapsack of a budget has no candidates. `must_save`: values with a MUST_SAVE tag.
   std::vector<NodeIndex> (*exhausted_budget)(std::vector<NodeIndex> last_cut, const std::vector<NodeIndex>& inputs,
                                              const std::vector<NodeIndex>& must_save) = &rules::keep_last_cut;
 };

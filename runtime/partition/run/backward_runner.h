@@ -1,4 +1,5 @@
-// The backward of a partition: whole or in halves, with the gradients of all outputs or of some. Thread safe.
+// Runs the backward of a partition, whole or in two halves, with gradients for all outputs of the forward or for some.
+// Runs below autograd.
 #pragma once
 
 #include <map>
@@ -12,23 +13,28 @@
 
 namespace plumbline::partition {
 
+/// Thread-safe; several backwards may run at the same time, each with separate vectors. Programs are lowered at their
+/// first use, which throws InputError as lower() does.
 class BackwardRunner {
  public:
-  /// `missing`: by tangent, which of them are never given (missing_tangents.h). The partition and the constants must
-  /// outlive the runner, which keeps no copy of them.
+  /// `missing`: for each tangent, in graph order, whether it is never given (missing_tangents.h). `constants` are those
+  /// of JointTrace. The runner refers to `partition` and `constants`, which must outlive it.
   BackwardRunner(const Partition& partition, const std::vector<char>& missing,
                  const std::map<std::string, at::Tensor>& constants);
 
-  /// Whether some call takes that tangent: then it is given even where it is missing, as zeros.
+  /// Whether a call reads the tangent. If so, the caller must pass zeros for it even if it is missing.
   bool takes(NodeIndex tangent) const { return taken_[tangent]; }
 
-  /// `inputs` are those of Partition::backward; fills one gradient for each primal, undefined where there is none.
+  /// Runs the whole backward. `inputs`: one for each of Partition::backward.inputs, undefined for numbers and for
+  /// missing tangents that no call reads; moved-in tensors are released at their last use. Replaces `gradients` by one
+  /// for each primal, undefined for None. `states`: the random states that the forward recorded.
   void run(std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients, std::vector<at::Tensor>& states);
 
-  /// The gradients of the primals `wanted`, and what the second half goes on from.
+  /// Runs the first half: makes the gradients of the primals whose flag in `wanted` is set; the others are undefined.
+  /// Replaces `carried` by the values that the second half needs.
   void run_first(const std::vector<char>& wanted, std::vector<at::Tensor> inputs, std::vector<at::Tensor>& gradients,
                  std::vector<at::Tensor>& carried, std::vector<at::Tensor>& states);
-  /// The other gradients. `wanted` as the first half had it.
+  /// Runs the second half: makes the other gradients. `wanted`, `carried` and `states` are those of the first half.
   void run_second(const std::vector<char>& wanted, std::vector<at::Tensor> carried, std::vector<at::Tensor>& gradients,
                   std::vector<at::Tensor>& states);
 
@@ -47,11 +53,11 @@ class BackwardRunner {
   const Partition& partition_;
   const std::vector<char> missing_;
   const std::map<std::string, at::Tensor>& constants_;
-  std::vector<char> taken_;     // by node
+  std::vector<char> taken_;     // indexed by NodeIndex: a call of the backward reads the node
   std::vector<char> borrowed_;  // by primal: its gradient shares memory with a saved value or another gradient
-  std::mutex programs_;         // of the two below, which are made at their first use
+  std::mutex programs_;         // guards the two members below
   std::optional<graph::Program> whole_;
-  std::map<std::vector<char>, Halves> halves_;
+  std::map<std::vector<char>, Halves> halves_;  // by `wanted`
 };
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// A call of a joint graph, bound to LibTorch's operator: the way back of trace/joint_argument.h.
+// Binds a call of a joint graph to LibTorch's operator: the inverse of trace/joint_argument.h.
 #pragma once
 
 #include "runtime/graph/graph.h"
@@ -6,15 +6,15 @@
 
 namespace plumbline::partition {
 
-/// A node of kind Call with all arguments of its operator's schema, defaults filled in, and no results; its values are
-/// numbered as the nodes of `graph`. Symbolic numbers, and nodes that are numbers, become their hints.
+/// Returns `node`, of kind Call, with all arguments of the operator's schema, defaults included, and without results.
+/// Its value ids are indices of nodes of `graph`. Symbolic integers and bools become their hints.
 ///
-/// A graph is traced for one layout. `any_layout`: the arguments may come in another one (the expanded gradient of a
-/// sum, and what is computed from it). There aten::view is bound as aten::reshape, as autograd's formulas have it; on
-/// the traced layout reshape is the view.
+/// A graph is traced for one memory layout. With `any_layout`, tensor arguments may have another layout (the expanded
+/// gradient of a sum, for example, and values computed from it): aten::view is then bound as aten::reshape, as in
+/// autograd's formulas. On the traced layout, reshape makes the same view.
 ///
-/// Throws InputError naming the node: an operator that does not exist, an argument that its schema does not have or
-/// take, or one that only Python understands.
+/// Throws InputError naming the node if the operator does not exist, or if an argument is missing, unknown to the
+/// schema, of a wrong type, a symbolic float, or an object that only Python has.
 graph::Node bind_call(const JointGraph& graph, const JointNode& node, bool any_layout = false);
 
 }  // namespace plumbline::partition

@@ -1,5 +1,5 @@
-// Running a partition: its forward and backward graphs through the dispatcher, wrapped as one autograd function that a
-// pipeline stage uses in place of the captured graph.
+// Runs a partition: one autograd function that executes the forward and the backward graph through the dispatcher. A
+// pipeline stage uses it in place of the captured graph.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,17 +16,20 @@ namespace plumbline::partition {
 
 struct PartitionedCall;
 
-/// A traced and partitioned graph as a differentiable call: what Program::run() does for the graph that was traced,
-/// with the saved values of the partition kept in between. Thread safe; any number of runs may be between their forward
-/// and their backward.
+/// A traced and partitioned graph as a differentiable call. Behaves as Program::run() of the traced graph, but keeps
+/// the partition's saved values between forward and backward. Thread-safe; any number of runs may be between forward
+/// and backward, and their autograd nodes may outlive this object.
 class PartitionedGraph {
  public:
+  /// `partition` must be one of `trace.graph`, and `trace` a trace of `graph`; aborts otherwise. Shares the tensors of
+  /// `graph`'s attributes; `graph` itself need not outlive this object. Throws InputError as lower() does.
   PartitionedGraph(const graph::Graph& graph, JointTrace trace, Partition partition);
   ~PartitionedGraph();
   PartitionedGraph(PartitionedGraph&&) noexcept;
 
-  /// As Program::run(): inputs and outputs of the traced graph, autograd recorded where the caller's grad mode
-  /// allows it; parameters get their gradients by its backward. Buffers are written at the end of the forward.
+  /// Takes the inputs of the traced graph and replaces `outputs` by its outputs. Records an autograd node if the
+  /// caller's grad mode is enabled and an input or parameter requires a gradient. Written buffers are updated at the
+  /// end of the forward. The backward has no second derivative.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 
   const Partition& partition() const;

@@ -1,4 +1,4 @@
-// The formulas of decompositions.h, one for each operator, over ATen itself.
+// The formulas behind decompositions.h, one for each operator overload, written with ATen calls.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,11 +11,11 @@
 
 namespace plumbline::partition {
 
-/// The arguments of a call, one for each of its schema, to its results in order (undefined where there is none). An
-/// empty answer leaves the call whole.
+/// Takes one value for each argument of the operator's schema, and returns the results in order, undefined for None. An
+/// empty vector means that the call is not decomposed.
 using DecompositionFormula = std::vector<at::Tensor> (*)(std::span<const c10::IValue> arguments);
 
-/// By operator name and overload: "aten::native_layer_norm", "aten::slice.Tensor".
+/// All formulas, by operator name and overload: "aten::native_layer_norm", "aten::slice.Tensor". Thread-safe.
 const std::map<std::string, DecompositionFormula>& decomposition_formulas();
 
 }  // namespace plumbline::partition

@@ -1,11 +1,11 @@
-// Decompositions: an optional pass that writes the larger operators of a joint graph as the smaller ones of PyTorch's
-// core operator set, so that a partitioner may save or recompute their parts.
+// Decompositions: an optional pass that replaces larger operators of a joint graph by smaller ones of PyTorch's core
+// operator set, so that a partitioner may save or recompute their parts.
 //
-// Each operator becomes the calls of a formula written with ATen (decomposition_formulas.h), which is run once on
-// tensors without memory and recorded like a model. What has no formula stays as it is, under its name. Half precision
-// is computed in float32 and rounded at the end, as the kernels do. Views, moves and selections keep every bit; the
-// arithmetic rounds in another order than the kernel it replaces, each operation once, so a float64 result lies within
-// a small multiple of 2^-53 of the kernel's, in units of the sum of the absolute terms that it adds up.
+// Each call becomes the calls of a formula written with ATen (decomposition_formulas.h), which runs once on tensors
+// without memory and is recorded like a model. Calls without a formula do not change. Half precision is computed in
+// float32 and rounded at the end, as in the kernels. Views, moves and selections keep every bit. Arithmetic rounds in
+// another order than the kernel that it replaces, each operation once: a float64 result differs from the kernel's by at
+// most a small multiple of 2^-53 times the sum of the absolute values of its terms.
 //
 // After the tables of torch/_decomp (PyTorch).
 #pragma once
@@ -17,13 +17,13 @@
 
 namespace plumbline::partition {
 
-/// The operators that have a decomposition, by name without overload: "aten::native_layer_norm".
+/// Returns the operators that have a decomposition, by name without overload: "aten::native_layer_norm".
 const std::set<std::string>& decomposable();
 
-/// `graph` with the calls of `ops` taken apart. Marks, checkpoint tags and the place in the order are those of the call
-/// taken apart; new nodes are named after their operators, all others keep name and order. A call is left whole where
-/// its parts would give another dtype, shape or stride. Dead calls are removed.
-/// Throws InputError naming the node for a call that cannot be bound to an operator (bind_call.h).
+/// Returns `graph` with the calls of `ops` decomposed. The new nodes take the place, mark and checkpoint tags of the
+/// call and are named after their operators; all other nodes keep name and order. A call stays if its decomposition
+/// would have another dtype, shape or stride. Dead calls are removed, and FLOPs are counted again (joint_flops.h).
+/// Throws InputError naming the node if a call of `ops` cannot be bound to its operator (bind_call.h).
 JointGraph decompose(const JointGraph& graph, const std::set<std::string>& ops = decomposable());
 
 }  // namespace plumbline::partition

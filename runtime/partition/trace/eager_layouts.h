@@ -1,6 +1,6 @@
-// Functionalisation gives every value its eager numbers, but not always its eager strides: some operators that write
-// have a functional form which lays its result out in its own way (that of rrelu does). What is computed from such a
-// value, a sum for one, could then round otherwise than in eager mode.
+// Restores the strides of eager mode in a functionalised run. Functionalisation keeps the numbers of every value, but
+// not always the strides: the functional form of some in-place operators (rrelu_, for example) returns another layout.
+// A later operation on such a value, a sum for example, could then round in another order than in eager mode.
 #pragma once
 
 #include <string>
@@ -10,18 +10,20 @@
 
 namespace plumbline::partition {
 
-/// The strides that the values of a graph have in eager mode.
+/// The strides of a graph's values in eager mode.
 class EagerLayouts {
  public:
-  /// Runs `graph` once, on copies of its attributes and of `inputs`.
+  /// Runs `graph` once in eager mode, on copies of its attributes and of `inputs`, and stores the strides of all
+  /// values. The default random generator is left unchanged. Neither argument needs to outlive this object.
   EagerLayouts(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
-  /// To be called in a FunctionalRun, after `node` has made the functional tensors in `values`: those that lie
-  /// otherwise than in eager mode are laid out anew. Says which one cannot be; empty where all are right.
+  /// Call in a FunctionalRun, after `node` has run: replaces each of its results in `values` whose strides differ from
+  /// those of eager mode by a copy with the eager strides. Returns an empty string, or a text that names a result that
+  /// cannot be copied that way: a view, or strides with gaps or shared elements.
   std::string restore(const graph::Node& node, const graph::Frame& values) const;
 
  private:
-  std::vector<std::vector<int64_t>> strides_;  // by value; empty as well where it is no dense tensor
+  std::vector<std::vector<int64_t>> strides_;  // by value id; empty also for a value that is no strided tensor
 };
 
 }  // namespace plumbline::partition

@@ -1,7 +1,8 @@
-// Functionalisation by LibTorch's own functional tensors: what is written in place above comes out as new values below.
+// Functionalisation with LibTorch's functional tensors: an in-place write above the dispatch key Functionalize arrives
+// as a call with a new result below the key.
 //
-// A functional tensor (ATen/FunctionalTensorWrapper.h) looks like any other to autograd. Under it lies a plain tensor
-// that is never written: a write replaces it, and views of the same memory follow when they are next read.
+// A functional tensor (ATen/FunctionalTensorWrapper.h) looks like any other tensor to autograd. It wraps a plain tensor
+// that is never written: a write replaces the plain tensor, and views of the same memory are updated at their next use.
 #pragma once
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -13,25 +14,26 @@
 
 namespace plumbline::partition {
 
-/// A leaf on `tensor`'s memory and with its wish for a gradient; `tensor` itself will not be written.
+/// Returns a functional leaf with the memory and requires_grad of `tensor`. Writes to the leaf do not change `tensor`.
 inline at::Tensor functional_leaf(const at::Tensor& tensor) {
   at::Tensor leaf = at::functionalization::impl::to_functional_tensor(tensor.detach());
   leaf.unsafeGetTensorImpl()->set_requires_grad(tensor.requires_grad());
   return leaf;
 }
 
-/// The plain tensor under a functional one, with all that was written to it; another tensor as it is. To be called
-/// inside a FunctionalRun, since catching up takes operator calls.
+/// Returns the plain tensor of a functional tensor, with all pending writes applied; returns any other tensor
+/// unchanged. Call inside a FunctionalRun, because applying the writes calls operators.
 inline at::Tensor plain(const at::Tensor& tensor) {
   if (!tensor.defined() || !at::functionalization::impl::isFunctionalTensor(tensor)) return tensor;
   at::functionalization::impl::sync(tensor);
   return at::functionalization::impl::from_functional_tensor(tensor);
 }
 
-/// For as long as it lives, this thread's operator calls are differentiated, then functionalised, then sent to
-/// `below`; the backward runs on this thread, whatever device its tensors are on.
+/// A scope in which this thread's operator calls are recorded by autograd, then functionalised, then sent to `below`. A
+/// backward started in the scope runs on this thread, for tensors on any device.
 class FunctionalRun {
  public:
+  /// `below` must outlive the scope.
   explicit FunctionalRun(capture::Interposer& below)
       : multithreading_(c10::AutogradState::get_tls_state().get_multithreading_enabled()),
         below_(below),
@@ -45,7 +47,7 @@ class FunctionalRun {
  private:
   const bool multithreading_;
   const c10::AutoGradMode recording_{true};
-  /// view, and not view_copy: the values below share memory as the values above do.
+  /// A view arrives as view, not view_copy: values share memory below as they do above.
   const at::functionalization::impl::FunctionalizationReapplyViewsGuard views_{true};
   const capture::InterposerScope below_;
   const c10::impl::IncludeDispatchKeyGuard functionalize_;

@@ -1,4 +1,4 @@
-// Arguments and results of operator calls in the words of a joint graph.
+// Converts arguments and results of operator calls to those of a joint graph.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,16 +11,16 @@
 
 namespace plumbline::partition {
 
-/// `value` as a call got it, as an argument of the schema's type `type` (Argument::real_type(), which tells a dtype
-/// from an integer). Tensors become what `tensor` says; an undefined one is None. What joint graphs have no word for is
-/// `Other`.
+/// Converts an argument `value` whose type in the schema is `type`: pass Argument::real_type(), which distinguishes a
+/// dtype from an integer. `tensor` converts each defined tensor; an undefined one becomes None. A value of any other
+/// type, such as a generator, becomes `Other`.
 JointArgument joint_argument(const c10::IValue& value, const c10::Type& type,
                              const std::function<JointArgument(const at::Tensor&)>& tensor);
 
-/// Whether leaving `argument` out of the call would mean the same.
+/// Whether `argument` equals the schema's default, so that the call may omit it.
 bool is_default(const JointArgument& argument, const c10::Argument& parameter);
 
-/// Dtype, shape, strides, offset, bytes and device; `storage` is left to the caller.
+/// Returns dtype, shape, strides, offset, bytes and device of `tensor`; `storage` stays -1.
 JointResult joint_result(const at::Tensor& tensor);
 
 }  // namespace plumbline::partition

@@ -1,11 +1,11 @@
-// The recorder behind trace_joint(): turns the operator calls that arrive below autograd into the nodes of a joint
-// graph.
+// The recorder behind trace_joint(): records the operator calls that arrive below autograd as nodes of a joint graph.
 //
-// What runs above is functionalised (functional_tensors.h), so the tensors that arrive here are never
-// written: each is known by its TensorImpl, held weakly, as in runtime/capture/recorder.h. native_batch_norm is the
-// exception, which writes its running statistics and does not say so; it becomes _native_batch_norm_legit_functional,
-// and from then on its statistics are known as what that returns. And bernoulli_, which draws in the order of memory,
-// arrives as bernoulli, which draws in that of the indices: it is recorded between two permutations.
+// The calls are functionalised (functional_tensors.h), so the tensors that arrive here are never written. A tensor is
+// identified by its TensorImpl, held weakly, as in runtime/capture/recorder.h. Two operators need special treatment:
+//   * native_batch_norm writes its running statistics, which its schema does not declare. It is recorded as
+//     _native_batch_norm_legit_functional, whose results then represent the statistics.
+//   * bernoulli_ draws in the order of memory, but arrives as bernoulli, which draws in the order of indices. It is
+//     recorded between two permutations.
 #pragma once
 
 #include <map>
@@ -21,44 +21,49 @@
 
 namespace plumbline::partition {
 
+/// Not thread-safe: one recorder serves one thread. Node indices are those of the recording; finish() renumbers.
 class JointRecorder : public capture::Interposer {
  public:
+  /// Adds `tensor` as a Primal or Tangent, named primals_N or tangents_N.
   NodeIndex add_input(JointKind kind, const at::Tensor& tensor);
-  /// `tensor` becomes a GetAttr node of that name where a call reads it first.
+  /// Declares a constant: the first call that reads `tensor` adds a GetAttr node of that name.
   void add_constant(const std::string& name, const at::Tensor& tensor);
-  /// The mark of what is recorded from now on.
+  /// Sets the mark of all calls recorded from now on; initially IsForward.
   void set_mark(JointMark mark) { mark_ = mark; }
-  /// What of the program is being carried out, for errors: "at %5 = aten::relu(%4)".
+  /// Sets the place in the program that runs now, for errors: "node 3 (%5 = aten::relu(%4))".
   void set_place(std::string place) { place_ = std::move(place); }
-  /// What of the program is being carried out: an operator that may be composed of those that are recorded.
+  /// Sets the operator that the program calls now, which may be composed of the recorded ones.
   void set_called(c10::OperatorName name) { called_ = std::move(name); }
 
-  /// Throws CaptureError for what a trace cannot hold, and remembers it: see refusal().
+  /// Runs and records one call. Throws CaptureError, and sets refusal(), if a joint graph cannot hold the call.
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
-  /// Takes a node over from elsewhere: its arguments are nodes of this recording, `tensors` its results (one, or one
-  /// for each of a tuple's items, undefined where there is none; a getitem is to be given the tuple's). Its name must
-  /// be reserved.
+  /// Adds a node that was not recorded. Its arguments are nodes of this recording; its name must be reserved. `tensors`
+  /// are its results: one, or one for each of a tuple's items, undefined for None; a getitem's is the tuple's item.
   NodeIndex adopt(JointNode node, std::span<const at::Tensor> tensors);
+  /// Keeps `name` from being given to a recorded node.
   void reserve_name(const std::string& name) { names_.reserve(name); }
-  /// All nodes so far, for changes that leave their arguments and results alone.
+  /// All nodes so far. The caller may change them, except for arguments and results.
   std::vector<JointNode>& nodes() { return graph_.nodes; }
 
-  /// The node whose value `tensor` is; a constant is made of one that no call has made.
+  /// Returns the node whose value is `tensor`. A tensor that the recording does not know becomes a constant; throws
+  /// CaptureError if it shares memory with a recorded value.
   NodeIndex node_of(const at::Tensor& tensor);
   const JointNode& node(NodeIndex index) const { return graph_.nodes[index]; }
 
+  /// Throws CaptureError with the current call, the place and `what`, and sets refusal().
   [[noreturn]] void refuse(const std::string& what);
-  /// What was refused: on its way up through kernels and engine an exception may change its type.
+  /// The text of the last refuse(). Kernels and the autograd engine may replace the exception by one of another type.
   const std::optional<std::string>& refusal() const { return refusal_; }
 
-  /// Ends the recording. Inputs come first in the graph, and dead calls are removed.
+  /// Ends the recording. Returns the graph with primals, then other inputs, first, without dead calls, and with FLOPs
+  /// (joint_flops.h).
   JointGraph finish(const std::vector<NodeIndex>& forward_outputs, const std::vector<NodeIndex>& gradients);
-  /// By JointNode::attribute; some may be in no use.
+  /// All constants, by JointNode::attribute; the finished graph may not use all of them.
   const std::map<std::string, at::Tensor>& constants() const { return constants_; }
 
  protected:
-  /// Runs a call that is about to be recorded.
+  /// Executes a call that is about to be recorded.
   virtual void carry_out(const c10::OperatorHandle& op, torch::jit::Stack* stack) { op.callBoxed(stack); }
 
  private:
@@ -71,7 +76,7 @@ class JointRecorder : public capture::Interposer {
   void answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
   void check(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   JointNode describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
-  /// The nodes of the results, by position; kNoNode where there is no tensor.
+  /// Returns the node of each result, by position; kNoNode for a result that is no tensor.
   std::vector<NodeIndex> add_call(JointNode node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   JointResult result_of(const at::Tensor& tensor);
   NodeIndex add(JointNode node);

@@ -1,4 +1,4 @@
-// How tensors lie in memory: comparing it, copying it, bringing another about.
+// The layout of tensors in memory: compares, copies and changes strides.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,23 +7,24 @@
 
 namespace plumbline::partition {
 
-/// The dimensions from that of the longest steps to that of the shortest, those of one element first: permuted so, a
-/// tensor lies in the order of its indices.
+/// Returns the dimensions of size 1, then the others from the largest stride to the smallest. A tensor permuted by this
+/// order has its elements in memory in the order of its indices.
 std::vector<int64_t> memory_order(at::IntArrayRef sizes, at::IntArrayRef strides);
-/// Whether that is the order in which the dimensions stand.
+/// Whether the strides of `tensor` do not increase from left to right; dimensions of size 1 are ignored.
 bool is_in_memory_order(const at::Tensor& tensor);
+/// Returns the inverse of a permutation.
 std::vector<int64_t> inverse(const std::vector<int64_t>& order);
 
-/// Whether `tensor` lies as `strides` say; dimensions of one element have no say.
+/// Whether `tensor` has `strides`; dimensions of size 1 are ignored, and a tensor without elements has any strides.
 bool lies_so(const at::Tensor& tensor, at::IntArrayRef strides);
 
-/// `tensor` laid out with `strides`: a copy, by calls that can be recorded. Undefined where these leave gaps, or
-/// several elements share memory.
+/// Returns a copy of `tensor` with `strides`, made by calls that can be recorded. Undefined if the strides leave gaps
+/// or let elements share memory.
 at::Tensor laid_out(const at::Tensor& tensor, at::IntArrayRef strides);
 
-/// All memory from the first to the last element of `tensor`, as a view of one dimension.
+/// Returns all memory from the first to the last element of `tensor`, as a view with one dimension.
 at::Tensor memory_of(const at::Tensor& tensor);
-/// A copy with the same strides, whatever they leave out or share, that is no view and a leaf.
+/// Returns a copy with the same strides, gaps and shared elements; a leaf with the same requires_grad, and no view.
 at::Tensor copy_as_it_lies(const at::Tensor& tensor);
 
 }  // namespace plumbline::partition

@@ -1,4 +1,4 @@
-// The names of values that cross a border.
+// Names the values of a graph, for the boundaries between stages.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace plumbline::split {
 
-/// A name for each value, indexed by value; names are unique within the graph. Inputs keep their names. The value that
-/// a module returned last has the module's name ("blocks.3"), a value made inside it has that of the module and the
-/// operator ("blocks.3:add"), and "#2" marks the second of two. Attributes have none.
+/// Returns a name for each value, indexed by ValueId, unique within the graph; empty for parameters, buffers and
+/// constants. Inputs keep their names. The result of a module has the module's name ("blocks.3"), any other value those
+/// of the innermost module and the operator ("blocks.3:add"). The second value of the same name has the suffix "#2",
+/// and so on.
 std::vector<std::string> boundary_names(const graph::Graph& graph);
 
 }  // namespace plumbline::split

@@ -1,4 +1,4 @@
-// Where a graph is cut, and how shared values and parameters reach the stages that use them.
+// The options of split(): the cuts, and the way in which values and shared parameters reach the stages that use them.
 #pragma once
 
 #include <cstdint>
@@ -12,43 +12,46 @@
 
 namespace plumbline::split {
 
-/// A stage border, given by the qualified name of a module that forward entered through call().
+/// A cut at every entry of a module that forward entered through plumbline::call().
 struct SplitPoint {
   enum class Where { Beginning, End };
-  std::string module;
+  std::string module;              ///< qualified name, such as "blocks.3"
   Where where = Where::Beginning;  ///< before the module's first node, or after its last
 };
 
-/// A function that decides where to cut a graph: it returns the indices of the nodes before which a stage begins.
+/// A function that cuts a graph: it returns the indices (0 to the number of nodes, in any order) of the nodes before
+/// which a stage begins. Exceptions reach the caller of split().
 using SplitPolicy = std::function<std::vector<int32_t>(const graph::Graph&)>;
 
 /// The treatment of a parameter that several stages use.
 enum class MultiUse {
   Replicate,  ///< one copy per stage; the engine sums their gradients before the optimizer
-  Transmit,   ///< it lives in the first stage that uses it and is sent along as a value; gradients come back
+  Transmit,   ///< the first stage that uses the parameter owns it and sends it as a value; gradients return
 };
 
-/// How a value reaches the stages that use it. Its gradient returns the same way, summed in the stages that used it.
+/// The path of a value to the stages that use it. The gradient takes the same path back: each stage that sent the value
+/// sums the gradients that it gets back and those of its own uses.
 enum class Route {
-  Direct,  ///< from the stage that makes it to every stage that uses it
-  Chain,   ///< from each stage that uses it to the next one that does: as many messages as Direct, and gradients are
-           ///< added up one by one, the last use first, which is the order of the uncut model
-  Neighbours,  ///< from stage to stage, also through those that do not use it, for transports without other links
+  Direct,      ///< the producer sends the value to every stage that uses it
+  Chain,       ///< each stage that uses the value sends it to the next such stage: as many messages as Direct, and
+               ///< gradients are summed one by one, the last use first, which is the order of the uncut model
+  Neighbours,  ///< each stage sends the value to the next stage, also through stages that do not use it, for transports
+               ///< without other links
 };
 
 struct SplitOptions {
-  std::vector<SplitPoint> points;
-  /// The model outputs that the loss is computed from; decides which boundaries have a gradient.
-  /// Unset: every output that requires one.
+  std::vector<SplitPoint> points;  ///< in any order
+  /// Indices of the model outputs from which the loss is computed. They determine the boundaries that have a gradient.
+  /// Unset: every output that requires a gradient.
   std::optional<std::vector<int>> loss_outputs = {};
-  /// In place of `points`.
+  /// Replaces `points`, which must then be empty.
   SplitPolicy policy = {};
   MultiUse multi_use = MultiUse::Replicate;
-  /// Exceptions to `multi_use`, by parameter name (any of its names).
+  /// Exceptions to `multi_use`, by any name of the parameter.
   std::map<std::string, MultiUse> multi_use_of = {};
   Route route = Route::Direct;
-  /// Whether the state of the random generator travels with a micro-batch, so that its stages draw the same numbers as
-  /// the uncut model after one seeding.
+  /// Whether each micro-batch carries the state of the CPU random generator from stage to stage, so that the stages
+  /// draw the same numbers as the uncut model after one seeding.
   bool carry_random_state = false;
 };
 

@@ -1,4 +1,4 @@
-// Decides where to cut: from markers, split points and a policy to the stage of each node.
+// Assigns each node to a stage, from markers, split points and a policy.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,10 @@
 
 namespace plumbline::split {
 
-/// The stage of each node, from 0 in program order; a marker has the stage of the call before it. No stage is empty.
-/// Throws InputError as split() does.
+/// Returns the stage of each node, indexed as graph.nodes, from 0 in program order; a marker has the stage of the call
+/// before it. No stage is empty: cuts without a call between them merge, and a cut before the first or after the last
+/// call has no effect. Throws InputError for points and a policy together, a module that was never entered, and a node
+/// index of the policy that is out of range.
 std::vector<int> stage_of_nodes(const graph::Graph& graph, const SplitOptions& options);
 
 }  // namespace plumbline::split

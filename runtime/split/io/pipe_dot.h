@@ -1,4 +1,4 @@
-// The picture of a pipe in the Graphviz DOT language; `dot -Tsvg` renders it.
+// Draws a pipe in the Graphviz DOT language; `dot -Tsvg` renders it.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace plumbline::split {
 
-/// One frame for each stage (its calls, parameters and outermost modules); an edge for each boundary and each stage
-/// that uses it, with name and shape, pointing both ways if a gradient returns. Dashed lines connect a parameter with
-/// the stages that share it.
+/// Returns a digraph. Each stage is a frame with its numbers of calls, parameters and buffers, and at most 12 outermost
+/// modules. One edge leads from a boundary's producer to each consumer, labelled with name and shape, with two
+/// arrowheads if a gradient returns. Dashed lines connect a shared parameter with its stages. The model's inputs and
+/// outputs are ellipses.
 std::string to_dot(const Pipe& pipe);
 
 }  // namespace plumbline::split

@@ -15,11 +15,13 @@
 
 namespace plumbline::split {
 
-/// Writes the graphs of the stages selected by `with_graph`, null for the others.
+/// Returns the JSON of a pipe, with the graphs of the stages for which `with_graph` returns true, and null for the
+/// others.
 nlohmann::json to_json(const Pipe& pipe, const std::function<bool(int stage)>& with_graph);
 
-/// A stage without a graph gets an empty one. Throws InputError naming the place: another format or version, stages or
-/// boundaries that do not exist.
+/// Reads a pipe; a stage whose graph is null has an empty one, and no tensor is bound. Throws InputError with the place
+/// for malformed JSON, another format or version, and an index of a stage or boundary that does not exist. Does not
+/// check Boundary::output and Consumer::input against the graphs.
 Pipe pipe_from_json(const JsonPlace& place);
 
 }  // namespace plumbline::split

@@ -1,4 +1,4 @@
-// A pipe as readable text: its boundaries, its shared parameters, and each stage's graph.
+// Formats a pipe as readable text: its boundaries, its shared parameters, and each stage's graph.
 //
 //   pipe of 2 stages
 //   stage 0: 3 calls, 1 parameter (64 elements), 0 buffers
@@ -17,10 +17,11 @@
 
 namespace plumbline::split {
 
+/// Returns the text above, which ends with a newline. In a value, * marks that it requires a gradient.
 std::string to_text(const Pipe& pipe);
 
-/// "3 calls, 1 parameter (64 elements), 0 buffers". Elements are counted from captured shapes or bound tensors; a
-/// parameter without either counts as 0.
+/// Returns "3 calls, 1 parameter (64 elements), 0 buffers". The number of elements is that of all parameters, from the
+/// bound tensors or else the captured shapes; a parameter without either counts as 0.
 std::string contents_text(const graph::Graph& graph);
 
 }  // namespace plumbline::split

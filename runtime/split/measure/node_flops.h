@@ -1,4 +1,4 @@
-// Counts the floating-point operations of a graph's nodes from the calls that run.
+// Counts the floating-point operations of a graph's nodes by running them.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace plumbline::split {
 
-/// The count of a flops::FlopCounter for each node, run by itself on the tensors that it gets when `graph` runs on
-/// `inputs`: forward, and backward from gradients of ones. Afterwards inputs, parameters, buffers and the default
-/// random generator are restored. Tensors may be on the meta device. Throws InputError as for_each_node_alone() does,
-/// and for tensors of an accelerator, whose backward runs on a thread that no interposer sees.
+/// Returns the count of a flops::FlopCounter for each node, indexed as graph.nodes: forward and backward together, the
+/// latter from gradients of ones. Each node runs separately (node_alone.h) on the tensors that it reads when `graph`
+/// runs on `inputs`. Afterwards inputs, parameters, buffers and the default random generator are restored. Tensors may
+/// be on the meta device. Throws InputError as for_each_node_alone() does, and for tensors of an accelerator, whose
+/// backward runs on a thread without the interposer.
 std::vector<double> measure_flops(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
 }  // namespace plumbline::split

@@ -7,11 +7,11 @@
 
 namespace plumbline::split {
 
-/// Seconds of forward and backward together, by node, each run by itself on the tensors that it gets when `graph` runs
-/// on `inputs`; backward begins with gradients of ones. Takes the minimum of `repetitions` runs over the whole graph
-/// (at least 1), node by node, which excludes other load on the machine; the first run warms up the others. Markers
-/// take 0. Afterwards inputs, parameters, buffers and the default random generator are restored. Throws InputError as
-/// for_each_node_alone() does.
+/// Returns the seconds of each node's forward and backward together, indexed as graph.nodes; 0 for markers. Each node
+/// runs separately (node_alone.h) on the tensors that it reads when `graph` runs on `inputs`; backward begins with
+/// gradients of ones. The whole graph runs `repetitions` times (1 or more; the first run warms up), and each node's
+/// minimum is returned, which excludes other load on the machine. Afterwards inputs, parameters, buffers and the
+/// default random generator are restored. Throws InputError as for_each_node_alone() does.
 std::vector<double> measure_node_times(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
                                        int repetitions);
 

@@ -1,4 +1,4 @@
-// Computes where a stage may begin.
+// Computes the positions at which a stage may begin.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,14 @@
 
 namespace plumbline::split {
 
-/// For each position 0..nodes whether a stage may begin before that node (so the result has nodes + 1 entries). It may
-/// at a call with another call somewhere before it, unless the cut would separate memory that is written in place from
-/// its write: memory that an earlier call made and that this or a later call writes; memory of an input, a parameter, a
-/// buffer or a constant that is written anywhere and used on both sides. Memory is that of Value::storage, so views
-/// count; if it is unknown, each value has separate memory. A number may cross like any value.
+/// Returns a flag for each position p from 0 to the number of nodes: whether a stage may begin before node p. Position
+/// p is legal if node p is a call, an earlier node is a call, and the cut does not separate memory from an in-place
+/// write. It separates memory that an earlier call made and that node p or a later one writes, and memory of an input,
+/// parameter, buffer or constant that is written anywhere and used on both sides. Values with the same Value::storage
+/// share memory, so views count; a value with unknown storage has separate memory. A number may cross like any value.
 ///
-/// split() accepts stages that begin at any of the legal positions, even all at once, and makes none of them empty. It
-/// accepts some more: positions where a stage can change a copy of a received value. A policy has no reason to cut
-/// there.
+/// split() accepts stages that begin at any of the legal positions, even at all of them, and none is empty. It also
+/// accepts positions at which a stage changes a copy of a received value; a policy has no reason to cut there.
 std::vector<char> legal_cuts(const graph::Graph& graph);
 
 }  // namespace plumbline::split

@@ -1,4 +1,5 @@
-// The JSON form of a joint graph, read and written: the "graph" of plumbline-joint-graph/1 (joint_graph_file.h).
+// Reads and writes the JSON form of one joint graph: a member of "graphs" in plumbline-joint-graph/1
+// (joint_graph_file.h).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,9 +11,10 @@
 
 namespace plumbline::partition {
 
-/// The "graph" of the form. Keyword arguments have no order in JSON: read, they stand by name.
+/// Returns the graph as JSON. The order of keyword arguments is lost: reading returns them sorted by name.
 nlohmann::json to_json(const JointGraph& graph);
-/// The graph is verified. `place` opens error messages: the file, or where in it.
+/// Reads and verifies a graph. Throws InputError with the place and the expected value if the JSON or the graph
+/// (verify()) is malformed. `place` is the prefix of every error: the file, or a place in the file.
 JointGraph joint_graph_from_json(const nlohmann::json& json, const std::string& place);
 JointGraph joint_graph_from_json(const JsonPlace& place);
 

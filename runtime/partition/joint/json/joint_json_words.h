@@ -1,4 +1,4 @@
-// The words of the JSON form of joint graphs, shared by its reader and its writer.
+// The strings and keys of the JSON form of joint graphs, shared by its reader and its writer.
 #pragma once
 
 #include <array>
@@ -7,13 +7,14 @@
 
 namespace plumbline::partition {
 
-// In the order of the enumerations.
+// Indexed by JointKind, JointMark and CheckpointPolicy.
 inline constexpr std::array kind_words = {"primal", "tangent", "fwd_seed", "bwd_seed",
                                           "other",  "call",    "getitem",  "get_attr"};
 inline constexpr std::array mark_words = {"", "is_forward", "is_backward", "must_be_in_forward", "must_be_in_backward"};
 inline constexpr std::array policy_words = {"MUST_SAVE",        "PREFER_SAVE",      "MUST_RECOMPUTE",
                                             "PREFER_RECOMPUTE", "MUST_CPU_OFFLOAD", "PREFER_CPU_OFFLOAD"};
 
+/// A string in the list "tags" of a node, and the field that it sets.
 struct Tag {
   const char* word;
   bool JointNode::* set;
@@ -28,6 +29,7 @@ inline constexpr std::array<Tag, 9> tag_words = {{{"pointwise", &JointNode::poin
                                                   {"view", &JointNode::view},
                                                   {"impure", &JointNode::impure}}};
 
+/// A key of a node with a bool value, and its field; a missing key is false.
 struct Flag {
   const char* key;
   bool JointNode::* set;

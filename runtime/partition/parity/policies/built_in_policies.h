@@ -1,4 +1,4 @@
-// The policies that are part of the library: the text of *.json beside this file.
+// The policies that are compiled into the library: the text of each *.json file beside this header.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 namespace plumbline::partition {
 
 struct BuiltInPolicy {
-  std::string_view name, json;
+  std::string_view name, json;  ///< valid until the program ends
 };
 std::span<const BuiltInPolicy> built_in_policies();
 

@@ -11,10 +11,10 @@ namespace plumbline::partition::older_rules {
 
 // --- 2.11 and 2.3 ----------------------------------------------------------------------------------------------------
 
-/// Equal nodes are always merged.
+/// Equal nodes are always merged: returns no classes (Policy::kept_apart).
 inline std::vector<char> nothing_apart(const JointGraph&) { return {}; }
 
-/// The inputs and the nodes tagged MUST_SAVE.
+/// Returns the inputs and the nodes tagged MUST_SAVE, ascending.
 inline std::vector<NodeIndex> save_inputs_and_tagged(std::vector<NodeIndex> /*last_cut*/,
                                                      const std::vector<NodeIndex>& inputs,
                                                      const std::vector<NodeIndex>& must_save) {
@@ -34,7 +34,7 @@ inline bool in_untagged_graphs(const OpClasses& ops) {
   return std::ranges::none_of(ops.facts, [](const NodeFacts& node) { return node.must_recompute; });
 }
 
-/// A view in the forward hides its users.
+/// A view in the forward hides that its users write to memory: only a view of the backward passes this on.
 inline bool view_of_backward(const NodeFacts& user, bool in_forward) { return user.view && !in_forward; }
 
 /// Marks (`partitioner_tag`) and mutations keep no node in one half.
@@ -45,9 +45,11 @@ inline bool needs_tangent_or_is_gradient(bool needs_tangent, bool is_gradient, b
   return (needs_tangent || is_gradient) && !is_forward_input;
 }
 
+/// Only graphs with recompute tags are reordered.
 inline bool reorder_tagged_graphs(bool tagged) { return tagged; }
 
-/// The forward is what its outputs need; tags are ignored.
+/// The forward is forward_by_data_flow() of default_saves.h; tags are ignored. Throws InputError if a needed result
+/// cannot be saved.
 SavedValues save_by_data_flow(const JointGraph& graph, const JointEdges& edges, const Policy& policy, bool tagged);
 
 /// The default partition of every graph with tags is its minimum cut.

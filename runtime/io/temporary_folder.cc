@@ -10,7 +10,10 @@
 namespace plumbline {
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "plumbline.XXXXXX").string();
+  std::error_code no_folder;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(no_folder);
+  if (no_folder) throw Error("cannot create a temporary folder: TMPDIR does not name a folder");
+  std::string name = (parent / "plumbline.XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error("cannot create a temporary folder at " + name);
   path_ = name;
 }

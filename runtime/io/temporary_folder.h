@@ -6,8 +6,7 @@
 namespace plumbline {
 
 /// A new folder in the system's temporary directory ($TMPDIR, else /tmp). The destructor removes the folder and its
-/// contents and ignores errors. The constructor throws Error if the folder cannot be created, and
-/// std::filesystem::filesystem_error if the temporary directory does not exist.
+/// contents and ignores errors. The constructor throws Error if the folder cannot be created.
 class TemporaryFolder {
  public:
   TemporaryFolder();

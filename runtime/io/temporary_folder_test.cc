@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <string>
+
+#include "runtime/testing/refusal.h"
 
 namespace plumbline {
 namespace {
@@ -24,6 +28,15 @@ TEST(TemporaryFolder, IsOnesOwnAndLeavesNothing) {
   }
   EXPECT_FALSE(fs::exists(first));
   EXPECT_FALSE(fs::exists(second));
+}
+
+TEST(TemporaryFolder, NamesTheVariableThatNamesNoFolder) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string restored = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/nonexistent", 1);
+  EXPECT_EQ(testing::failure([] { TemporaryFolder(); }),
+            "cannot create a temporary folder: TMPDIR does not name a folder");
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", restored.c_str(), 1);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(Dialect, Of2024HasNoNewerActions) {
   EXPECT_EQ(parse_action_of_2024("12B3"), (Action{12, ActionType::I, 3}));
   EXPECT_EQ(parse_action_of_2024("12UNSHARD"), (Action{12, ActionType::UNSHARD, kNoMicrobatch}));
   EXPECT_TRUE(message_of("0F0,0I0\n", Dialect::Torch2024)
-                  .starts_with("s.csv: row 1 (rank 0), cell 2: action '0I0': the dialect of 2024 has no I; accepted"));
+                  .starts_with("s.csv: row 1 (rank 0), cell 2: action '0I0': the dialect of 2024 has no I; expected"));
 }
 
 }  // namespace

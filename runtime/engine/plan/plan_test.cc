@@ -11,6 +11,7 @@
 #include "runtime/engine/plan/shape_agreement.h"
 #include "runtime/engine/plan/shape_key.h"
 #include "runtime/engine/stage/emulated_stage.h"
+#include "runtime/schedule/orders/one_stage.h"
 #include "runtime/testing/refusal.h"
 #include "runtime/testing/spawn.h"
 
@@ -50,9 +51,9 @@ TEST(PlanCache, EvictsThePlanThatWasUsedLeastRecently) {
   testing::with_ranks(1, [](transport::Transport& transport) {
     EngineContext context{transport, schedule::gpipe({.ranks = 1, .microbatches = 1}), {}, {0}, {}, {}};
     std::vector<int64_t> captured;  // rows of the inputs
-    const PipeSource source = [&](bool, const std::vector<at::Tensor>& inputs) {
+    const PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
       captured.push_back(inputs[0].size(0));
-      return emulated_pipe(1);
+      return emulated_pipe(1)(training, inputs);
     };
     PlanCache plans(context, source);
     const auto use = [&](int64_t rows) { plans.plan_for(false, {{at::zeros({rows, 3})}}); };

@@ -72,7 +72,7 @@ inline partition::JointArgument flag(bool value) {
   return {.kind = partition::JointArgument::Kind::Bool, .integer = value};
 }
 inline partition::JointArgument text(std::string value) {
-  return {.kind = partition::JointArgument::Kind::String, .dtype = value};
+  return {.kind = partition::JointArgument::Kind::String, .text = std::move(value)};
 }
 inline partition::JointArgument dtype(types::Dtype value) {
   return {.kind = partition::JointArgument::Kind::Dtype, .dtype = value};

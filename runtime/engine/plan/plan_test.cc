@@ -11,7 +11,7 @@
 #include "runtime/engine/plan/shape_agreement.h"
 #include "runtime/engine/plan/shape_key.h"
 #include "runtime/engine/stage/emulated_stage.h"
-#include "runtime/schedule/orders/one_stage.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/testing/refusal.h"
 #include "runtime/testing/spawn.h"
 
@@ -49,7 +49,7 @@ TEST(Plan, RanksThatDisagreeAreToldAboutWhat) {
 
 TEST(PlanCache, EvictsThePlanThatWasUsedLeastRecently) {
   testing::with_ranks(1, [](transport::Transport& transport) {
-    EngineContext context{transport, schedule::gpipe({.ranks = 1, .microbatches = 1}), {}, {0}, {}, {}};
+    EngineContext context{transport, schedule::make_schedule("gpipe", 1, 1), {}, {0}, {}, {}};
     std::vector<int64_t> captured;  // rows of the inputs
     const PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
       captured.push_back(inputs[0].size(0));

@@ -91,10 +91,11 @@ StepPlan& PlanCache::plan_for(bool training, const std::vector<std::vector<at::T
   for (const std::vector<at::Tensor>& inputs : microbatches) append_shapes(inputs, key_);
   auto known = plans_.find(key_);
   if (known == plans_.end()) {
-    // Ranks see the same shapes, so they evict the same plan and compare the new one together.
+    auto made = make(training, microbatches);
+    // Ranks see the same shapes, so they evict the same plan and compare each new one together.
     if (plans_.size() == kMaxPlans)
       plans_.erase(std::ranges::min_element(plans_, {}, [](const auto& entry) { return entry.second.used; }));
-    known = plans_.emplace(key_, Entry{make(training, microbatches)}).first;
+    known = plans_.emplace(key_, Entry{std::move(made)}).first;
   }
   known->second.used = ++steps_;
   return *known->second.plan;

@@ -4,8 +4,6 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <algorithm>
-
 #include "runtime/error.h"
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/joint/overwriting.h"

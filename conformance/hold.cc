@@ -10,7 +10,7 @@
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
 #include "conformance/plan/plan.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
 #include "reference/host_results.h"
@@ -125,7 +125,7 @@ int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, c
   }
   if (ran == 0) throw InputError("hold: nothing to run: " + report.verdicts.front().finding.reason);
   if (!judged_here) return 0;  // the judge sits on another rank
-  std::printf("%s", matrix_text(report.verdicts).c_str());
+  std::printf("%s", (matrix_text(report.verdicts) + "\n" + summary_text(report.verdicts)).c_str());
   for (const Verdict& verdict : report.verdicts) std::printf("%s\n", sentence(verdict).c_str());
   return exit_code(report);
 }

@@ -61,11 +61,11 @@ class MadeUp(unittest.TestCase):
     def name(self, name, suite):
         return f'{suite} - p:{name}' if suite else f'p:{name}'
 
-    def meson(self, name, end, protocol='exitcode', suite='', ran=True):
+    def meson(self, name, end, protocol='exitcode', suite='', ran=True, duration=1.0):
         """Adds a test known to Meson, and its result."""
         self.known.append({'name': name, 'suite': [f'p:{suite}' if suite else 'p'], 'protocol': protocol, 'workdir': None})
         if ran:
-            self.log.append({'name': self.name(name, suite), 'result': end})
+            self.log.append({'name': self.name(name, suite), 'result': end, 'duration': duration})
 
     def exit_code_case(self, name, suite='', inside=''):
         self.single.append(f'<testcase name="{self.name(name, suite)}" classname="p">{inside}</testcase>')
@@ -99,6 +99,22 @@ class MadeUp(unittest.TestCase):
     def good(self):
         self.meson('good', 'OK', 'gtest')
         self.gtest_suite('good', [case('a'), case('b')])
+
+    # --- durations
+    def test_seconds_of_each_suite(self):
+        self.meson('a', 'OK', suite='unit', duration=2.4)
+        self.meson('b', 'OK', suite='unit', duration=3.0)
+        self.meson('c', 'OK', duration=7.0)
+        for name, suite in (('a', 'unit'), ('b', 'unit'), ('c', '')):
+            self.exit_code_case(name, suite)
+        self.expect(3, 0, 0, text='seconds: other 7, unit 5\n')
+
+    def test_the_slowest_cases(self):
+        self.meson('g', 'OK', 'gtest', suite='unit')
+        self.gtest_suite('g', [case(f'c{n}', time=f'{n}.5') for n in range(12)], suite='unit')
+        self.expect(12, 0, 0, '--durations', text='   11.5 s  p.unit - p:g.C.c11\n   10.5 s  p.unit - p:g.C.c10\n')
+        self.assertNotIn('.C.c1\n', run('--durations', self.build)[2])  # the eleventh
+        self.assertNotIn('.C.c11\n', run(self.build)[2])
 
     # --- results that Meson reports itself
     def test_gtest_cases_are_counted_one_by_one(self):
@@ -154,7 +170,7 @@ class MadeUp(unittest.TestCase):
 
     def test_repeated_runs_all_count(self):
         self.meson('g', 'FAIL', 'gtest')
-        self.log.append({'name': 'p:g', 'result': 'OK'})
+        self.log.append({'name': 'p:g', 'result': 'OK', 'duration': 1.0})
         self.gtest_suite('g', [case('a', FAILURE)])
         self.gtest_suite('g', [case('a')])
         self.expect(1, 1, 0)

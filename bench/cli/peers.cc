@@ -8,6 +8,7 @@
 #include "bench/cli/commands.h"
 #include "bench/peers/backward_report.h"
 #include "bench/peers/backward_round.h"
+#include "bench/peers/python_sides.h"
 #include "conformance/judge/compare.h"
 #include "conformance/judge/verdict.h"
 #include "conformance/protocol/process.h"
@@ -118,9 +119,8 @@ int compare_with_python(const PeersOptions& options) {
   if (comparison.models.empty()) comparison.models = backward_models();
   std::vector<std::string> texts;
   for (const BackwardModel& model : comparison.models) texts.push_back(to_string(model));
-  const std::filesystem::path here = cli::own_path();
-  const Side cpp("C++", {here.string(), "peers", "backward-round"}, texts);
-  const Side python("Python", {options.python, (here.parent_path() / "bench" / "split_backward.py").string()}, texts);
+  const Side cpp("C++", {cli::own_path(), "peers", "backward-round"}, texts);
+  const Side python("Python", {options.python, "-c", std::string(split_backward_py)}, texts);
   const TemporaryFolder folder;
   conformance::end_children_on_signals();
   if (!options.json.empty()) write_text_file(options.json, "");  // fails now rather than after the last round

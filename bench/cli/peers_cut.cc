@@ -6,6 +6,7 @@
 
 #include "bench/cli/commands.h"
 #include "bench/peers/cut_network.h"
+#include "bench/peers/python_sides.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
@@ -34,9 +35,7 @@ CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, c
   std::filesystem::remove(folder / "times");
   write_text_file(folder / "network", to_json(network));
   conformance::ProcessOptions process;
-  const std::filesystem::path here = cli::own_path();
-  process.argv = {options.python, (here.parent_path() / "bench" / "minimum_cut.py").string(),
-                  (folder / "network").string()};
+  process.argv = {options.python, "-c", std::string(minimum_cut_py), (folder / "network").string()};
   for (const std::string& word :
        {std::string("--seconds"), std::to_string(options.seconds), std::string("--out"), (folder / "times").string()})
     process.argv.push_back(word);

@@ -8,14 +8,14 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "reference/host_results.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
 namespace {
 
-constexpr uint64_t kSeed = 9;
+constexpr uint64_t kPlacementSeed = 9;
 
 /// All forwards, then all backwards, by ascending micro-batch, whole or in halves.
 schedule::Schedule placed(const std::vector<int>& rank_of_stage, int microbatches, bool halves) {
@@ -43,7 +43,7 @@ std::string result_bytes(const reference::Case& c, const schedule::Schedule& sch
   transport::run_thread_ranks(static_cast<int>(ranks.size()), [&](transport::Transport& transport) {
     ranks[transport.rank()] = {
         "rank " + std::to_string(transport.rank()),
-        reference::to_host(run_case_on_rank(c, transport, {.schedule = schedule, .seed = kSeed}))};
+        reference::to_host(run_case_on_rank(c, transport, {.schedule = schedule, .seed = kPlacementSeed}))};
   });
   return encode_tensors(merge_results(ranks));
 }

@@ -5,6 +5,7 @@
 
 #include "conformance/backend/runtime.h"
 #include "conformance/cli/commands.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/protocol/command_backend.h"
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
@@ -23,8 +24,15 @@ int describe() {
   return 0;
 }
 
+/// The job, whose cases are then in the corpus.
+conformance::Job read_job(const BackendOptions& options) {
+  conformance::Job job = conformance::read_job(options.job);
+  if (!job.corpus.empty()) conformance::add_cases(job.corpus);
+  return job;
+}
+
 int plan(const BackendOptions& options) {
-  const conformance::Job job = conformance::read_job(options.job);
+  const conformance::Job job = read_job(options);
   std::printf("%s\n", plan_text(job, conformance::Runtime().plan(job, {})).c_str());
   return 0;
 }
@@ -35,7 +43,7 @@ void print_event(const conformance::JobEvent& event) {
 }
 
 int run(const BackendOptions& options) {
-  const conformance::Job job = conformance::read_job(options.job);
+  const conformance::Job job = read_job(options);
   if (options.transport == "threads") {
     conformance::Runtime().run(job, options.out, print_event);
     return 0;

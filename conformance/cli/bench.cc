@@ -9,8 +9,8 @@
 namespace plumbline::cli {
 
 void add_bench(CLI::App& app, Command& chosen) {
-  CLI::App* command =
-      app.add_subcommand("bench", "Measure: throughput, micro, instructions, peers (runs plumbline-bench)");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure throughput, single operations, instructions, and against peers (runs plumbline-bench)");
   command->set_help_flag();  // plumbline-bench answers --help
   command->prefix_command();
   command->callback([command, &chosen] {
@@ -22,7 +22,8 @@ void add_bench(CLI::App& app, Command& chosen) {
       for (std::string& word : words) argv.push_back(word.data());
       argv.push_back(nullptr);
       execv(program.c_str(), argv.data());
-      throw InputError("bench: " + program.string() + " was not built (it needs Google Benchmark)");
+      throw InputError("bench: there is no " + program.string() +
+                       "; a build with Google Benchmark makes it, and `meson install` installs it");
     };
   });
 }

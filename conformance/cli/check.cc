@@ -11,7 +11,7 @@
 #include "conformance/export/check_export.h"
 #include "conformance/recording/against.h"
 #include "conformance/report/text.h"
-#include "conformance/run/check.h"
+#include "conformance/run/folder/check.h"
 #include "conformance/run/progress.h"
 #include "runtime/error.h"
 
@@ -34,8 +34,9 @@ void list(std::ostream& out, const std::vector<std::string>& lines, const std::s
 int check(const Options& options) {
   at::set_num_threads(1);  // the oracle sums in the ranks' order
   const conformance::CheckResult result = conformance::check_folder(options);
-  std::cout << conformance::matrix_text(
-      result.verdicts, {conformance::wants_colour(STDOUT_FILENO), conformance::terminal_columns(STDOUT_FILENO)});
+  const bool colour = conformance::wants_colour(STDOUT_FILENO);
+  std::cout << conformance::matrix_text(result.verdicts, {colour, conformance::terminal_columns(STDOUT_FILENO)}) << '\n'
+            << conformance::summary_text(result.verdicts, colour);
   std::vector<std::string> failures;
   for (const conformance::Verdict& verdict : result.verdicts)
     if (conformance::is_failure(verdict.finding.status)) failures.push_back(conformance::sentence(verdict));
@@ -47,8 +48,9 @@ int check(const Options& options) {
   std::cout.flush();
   list(std::cerr, result.problems, "plumbline: ");
   std::cout << (result.problems.empty() ? "the folder is consistent: " : "the folder is inconsistent: ")
-            << result.verdicts.size() << " runs, " << result.problems.size() << " problems, " << result.missing.size()
-            << " missing\n";
+            << result.verdicts.size() << " runs, "
+            << (result.as_recorded > 0 ? std::to_string(result.as_recorded) + " passes as recorded, " : "")
+            << result.problems.size() << " problems, " << result.missing.size() << " missing\n";
   return exit_code(result);
 }
 
@@ -76,7 +78,8 @@ void add_check(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "check",
-      "Judge the folder of a run again, from its files alone, and check that it is complete.\n"
+      "Judge the folder of a run again, from its files alone, and check that it is complete. A pass without results\n"
+      "(run --keep failures) is taken as recorded, and counted.\n"
       "Exit 0: every verdict is confirmed, and nothing failed; 1: something failed, or is missing from --profile; 2:\n"
       "the folder is inconsistent (a file is missing, unexpected or unreadable, or a verdict contradicts its files);\n"
       "3: some of it was never run.\n"
@@ -91,7 +94,8 @@ void add_check(CLI::App& app, Command& chosen) {
       ->add_option("--profile", options->profile,
                    "Every run of this profile must be present: " + join(conformance::profile_names()))
       ->type_name("P");
-  command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern")->type_name("GLOB");
+  command->add_option("--case", options->case_glob, "Only cases whose id matches one of these patterns")
+      ->type_name("GLOB,...");
   CLI::Option* against =
       command->add_option("--against", options->against, "The recording of one rank")->type_name("DIR2");
   command

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/corpus_option.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_corpus.h"
 #include "conformance/export/opset.h"
@@ -19,6 +20,7 @@ namespace {
 struct ExportOptions {
   std::string profile = "core";
   std::string case_glob;
+  std::filesystem::path corpus;
   std::string schedule = "1f1b";
   int ranks = 4;
   uint64_t seed = 1;
@@ -85,7 +87,11 @@ void add_export(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("export", "Cases as files that any language can read (conformance/INTERPRETING.md)");
   command->add_option("--profile", options->profile, "The cases of a profile")->capture_default_str();
-  command->add_option("--case", options->case_glob, "Only cases of the corpus whose id matches this pattern (* and ?)");
+  command
+      ->add_option("--case", options->case_glob,
+                   "Only cases of the corpus whose id matches one of these patterns (* and ?)")
+      ->type_name("GLOB,...");
+  add_corpus_option(*command, options->corpus);
   command
       ->add_option("--schedule", options->schedule,
                    "Names, patterns or .csv files; a case's custom schedule takes precedence")

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/corpus_option.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "conformance/judge/verdict.h"
@@ -13,6 +14,7 @@ namespace {
 struct ListOptions {
   std::string profile = "core";
   std::string case_glob;
+  std::filesystem::path corpus;
   bool json = false;
   bool profiles = false;
 };
@@ -83,7 +85,9 @@ void add_list(CLI::App& app, Command& chosen) {
                    "core, nightly (the same cases), smoke, or a feature such as dropout's, 'random'; see --profiles")
       ->capture_default_str();
   command->add_flag("--profiles", options->profiles, "The profiles instead, with what each is for");
-  command->add_option("--case", options->case_glob, "Only cases whose id matches this pattern (* and ?)");
+  command->add_option("--case", options->case_glob, "Only cases whose id matches one of these patterns (* and ?)")
+      ->type_name("GLOB,...");
+  add_corpus_option(*command, options->corpus);
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &chosen] { chosen = [options] { return list(*options); }; });
 }

@@ -6,6 +6,7 @@
 
 #include "conformance/backend/built_models.h"
 #include "conformance/cli/commands.h"
+#include "conformance/cli/corpus_option.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/random_fault.h"
@@ -98,13 +99,14 @@ int recorded(const MutantsOptions& options) {
 
 /// The command that repeats one fault. It selects the same runs, as the fault depends on them.
 std::string repeat(const MutantsOptions& options, uint64_t seed) {
-  std::string line = "plumbline mutants --random 1 --seed " + std::to_string(seed);
+  std::string line = conformance::shell_word(program()) + " mutants --random 1 --seed " + std::to_string(seed);
   const conformance::Selection& chosen = options.runs.selection;
   if (const std::string profile = chosen.profile_or_default(); profile != conformance::Selection().profile_or_default())
     line += " --profile " + profile;
   if (!chosen.case_glob.empty()) line += " --case " + conformance::shell_word(chosen.case_glob);
+  if (!options.runs.corpus.empty()) line += " --corpus " + conformance::shell_word(options.runs.corpus.string());
   if (chosen.schedules) line += " --schedule " + conformance::shell_word(*chosen.schedules);
-  if (chosen.ranks) line += " --ranks " + std::to_string(*chosen.ranks);
+  if (!chosen.ranks.empty()) line += " --ranks " + conformance::numbers_text(chosen.ranks, ",");
   return line;
 }
 
@@ -168,12 +170,14 @@ void add_mutants(CLI::App& app, Command& chosen) {
   std::vector<CLI::Option*> of_runs = {
       command->add_option("--profile", options->named.profile, "The profile of the runs: core, nightly or smoke")
           ->capture_default_str(),
-      command->add_option("--case", options->runs.selection.case_glob, "Only cases whose id matches this pattern")
-          ->type_name("GLOB"),
+      command
+          ->add_option("--case", options->runs.selection.case_glob, "Only cases whose id matches one of these patterns")
+          ->type_name("GLOB,..."),
+      add_corpus_option(*command, options->runs.corpus),
       command->add_option("--schedule", options->named.schedules, "Only schedules whose name matches")
           ->type_name("GLOB")
           ->capture_default_str(),
-      command->add_option("--ranks", options->named.ranks, "Only on this number of ranks")->check(CLI::Range(1, 64)),
+      options->named.add_ranks(*command, 64, "Only on these numbers of ranks"),
       command
           ->add_option("--seed", options->runs.seed,
                        "With --matrix: of parameters, data and random layers; with --random: of the first fault, the "

@@ -20,8 +20,9 @@ struct Options {
 int report(const Options& options) {
   std::vector<conformance::PageReport> reports;
   for (const std::filesystem::path& folder : options.folders) {
-    reports.push_back(
-        {conformance::page_label(folder), conformance::read_report_json(conformance::ReportFolder(folder).report())});
+    reports.push_back({conformance::page_label(folder),
+                       conformance::read_report_json(conformance::ReportFolder(folder).report()),
+                       std::filesystem::proximate(folder, std::filesystem::absolute(options.out).parent_path())});
     const std::string label = reports.back().label;
     const auto same = std::count_if(reports.begin(), reports.end(),
                                     [&](const conformance::PageReport& r) { return r.label == label; });

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/corpus_option.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/cli/program_options.h"
 #include "conformance/mutants/mutants.h"
@@ -60,7 +61,10 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, program::Progra
 void take_common_options(const conformance::RunOptions& run, program::ProgramOptions& program) {
   if (run.selection.schedules) program.schedule = *run.selection.schedules;
   program.microbatches = run.microbatches;
-  program.ranks = run.selection.ranks.value_or(0);
+  if (run.selection.ranks.size() > 1)
+    throw InputError("--ranks: " + conformance::numbers_text(run.selection.ranks) +
+                     " given; a program runs on one number of ranks");
+  program.ranks = run.selection.ranks.empty() ? 0 : run.selection.ranks.front();
   program.mpi = run.selection.transport == conformance::TransportKind::Mpi;
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
   program.recompute.policy = engine::parse_recompute(run.recompute);
@@ -80,12 +84,13 @@ void add_run(CLI::App& app, Command& chosen) {
   auto named = std::make_shared<NamedRuns>();
   auto backend = std::make_shared<std::string>(conformance::kRuntime);
   auto program = std::make_shared<program::ProgramOptions>();
-  CLI::App* command = app.add_subcommand(
-      "run",
-      "Run cases under schedules and hold every result against the oracles.\n"
-      "Each cell of the matrix is one case under one schedule. A failure names the first stage, micro-batch and "
-      "tensor\n"
-      "that differ, and prints the command that repeats just it. Also works as: mpirun -n 4 plumbline run");
+  auto list = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("run",
+                                         "Run cases under schedules and hold every result against the oracles.\n"
+                                         "Prints failures as they come, each with the first stage, micro-batch and "
+                                         "tensor that differ and the command that\n"
+                                         "repeats just it, then why runs were unsupported, and the summary last. Also "
+                                         "works as: mpirun -n 4 plumbline run");
   command
       ->add_option("--profile", named->profile,
                    "core: every case, under each kind of schedule, on 2, 4 and 8 ranks, over each transport, and "
@@ -93,15 +98,19 @@ void add_run(CLI::App& app, Command& chosen) {
                    "every feature and schedule on each of 1 to 8 ranks; smoke: "
                    "a few, fast, on 4 ranks; a feature: the cases that have it (plumbline list --profiles)")
       ->capture_default_str();
-  command->add_option(
-      "--case", options->selection.case_glob,
-      "Only cases whose id matches this pattern (* and ?), of any profile; on 4 ranks as threads, where "
-      "neither another option nor --profile says otherwise");
+  command
+      ->add_option(
+          "--case", options->selection.case_glob,
+          "Only cases whose id matches this pattern (* and ?), of any profile; several with commas between; on 4 "
+          "ranks as threads, where neither another option nor --profile says otherwise")
+      ->type_name("GLOB,...");
+  add_corpus_option(*command, options->corpus);
   command
       ->add_option("--schedule", named->schedules,
                    "Only schedules whose name matches this pattern (`plumbline schedule --help` tells them apart), or "
                    "a schedule of your own from a file (mine.csv, in PyTorch's compute form); several with commas "
                    "between; for a program one of them (1f1b)")
+      ->type_name("GLOB|FILE.csv,...")
       ->capture_default_str();
   command
       ->add_option(
@@ -118,12 +127,12 @@ void add_run(CLI::App& app, Command& chosen) {
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi")
       ->default_str("threads");
-  command
-      ->add_option("--ranks", named->ranks,
-                   "How many ranks; the schedule says how many stages each has (for a program: as many as its stages "
-                   "take)")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+  named
+      ->add_ranks(
+          *command, 4096,
+          "How many ranks, several numbers with commas between; the schedule says how many stages each has (for "
+          "a program one number; default: as many as its stages take)")
+      ->default_str(std::to_string(conformance::kDefaultRanks));
   command
       ->add_option("--microbatches", options->microbatches,
                    "In place of each case's own number; for a program: what --inputs holds, else one a stage")
@@ -166,6 +175,17 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_flag("--resume", options->resume,
                     "Go on with the interrupted run in --report: what it judged stays; the same options, the same "
                     "build. Speed is measured anew");
+  const std::map<std::string, conformance::Keep> whose = {{"all", conformance::Keep::All},
+                                                          {"failures", conformance::Keep::Failures}};
+  command
+      ->add_option("--keep", options->keep,
+                   "Whose results stay in the report: of all runs, or of failures only (those of a passing run are "
+                   "deleted once judged; `plumbline check` then takes its verdict as recorded)")
+      ->transform(CLI::CheckedTransformer(whose).description(""))
+      ->type_name("all|failures")
+      ->default_str("all");
+  command->add_flag("-v,--verbose", options->verbose, "Print every verdict, and the whole matrix");
+  command->add_flag("--list", *list, "Print what would run, one run a line, and their number; run nothing");
   command->add_flag("--throughput", options->throughput,
                     "Measure the speed of a few schedules as well, or of those that --schedule names, as `plumbline "
                     "bench throughput` does; the output says where ranks share cores");
@@ -174,14 +194,15 @@ void add_run(CLI::App& app, Command& chosen) {
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
     options->command_line = command_line();
+    options->program = cli::program();
     if (remat->count() > 0)
       partition::parse_partition_mode(options->remat.mode);  // refuses an empty mode, which means "off" in RematOptions
     if (chooser->count() == 0) {
       for (const CLI::Option* option : only_with_program)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
     } else {
-      for (const char* name :
-           {"--profile", "--case", "--mutant", "--report", "--waivers", "--resume", "--throughput", "--backend"})
+      for (const char* name : {"--profile", "--case", "--corpus", "--mutant", "--report", "--waivers", "--resume",
+                               "--keep", "--verbose", "--list", "--throughput", "--backend"})
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
@@ -194,13 +215,16 @@ void add_run(CLI::App& app, Command& chosen) {
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " + *backend);
-    chosen = [options] {
+    chosen = [options, list] {
       at::set_num_threads(1);  // the oracle adds up in the ranks' order
 #if PLUMBLINE_HAS_MPI
-      if (transport::launched_under_mpi()) return conformance::run_inside_mpi(*options, std::cout);
+      if (transport::launched_under_mpi()) {
+        if (*list) throw InputError("--list: not under mpirun; leave it out");
+        return conformance::run_inside_mpi(*options, std::cout);
+      }
 #endif
       conformance::end_children_on_signals();
-      return conformance::run_supervised(*options, std::cout);
+      return *list ? conformance::list_runs(*options, std::cout) : conformance::run_supervised(*options, std::cout);
     };
   });
 }

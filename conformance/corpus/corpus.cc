@@ -1,17 +1,55 @@
 #include "conformance/corpus/corpus.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
+#include <utility>
 
-#include "conformance/corpus/cases/axes.h"
+#include "conformance/corpus/case_file.h"
 #include "conformance/corpus/features.h"
 #include "runtime/error.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/text/join.h"
 #include "runtime/text/near_names.h"
+#include "runtime/text/patterns.h"
 
 namespace plumbline::conformance {
+
+// cases/*.toml, embedded
+extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, gradients_toml,
+    losses_toml, microbatches_toml, orders_toml, presence_toml, randomness_toml, real_basics_toml, recomputation_toml,
+    sharing_toml, splits_toml, steps_toml;
+
 namespace {
+
+/// Plans, reports and exports keep this order.
+CaseFiles embedded() {
+  const std::pair<const char*, std::string_view> chapters[] = {
+      {"exact_basics.toml", exact_basics_toml},
+      {"real_basics.toml", real_basics_toml},
+      {"borders.toml", borders_toml},
+      {"presence.toml", presence_toml},
+      {"dicts.toml", dicts_toml},
+      {"splits.toml", splits_toml},
+      {"sharing.toml", sharing_toml},
+      {"gradients.toml", gradients_toml},
+      {"families.toml", families_toml},
+      {"microbatches.toml", microbatches_toml},
+      {"losses.toml", losses_toml},
+      {"dtypes.toml", dtypes_toml},
+      {"randomness.toml", randomness_toml},
+      {"steps.toml", steps_toml},
+      {"recomputation.toml", recomputation_toml},
+      {"orders.toml", orders_toml},
+  };
+  CaseFiles files;
+  for (const auto& [name, text] : chapters)
+    files.read(std::string(text), std::string("conformance/corpus/cases/") + name);
+  return files;
+}
+
+CaseFiles& all_files() {
+  static CaseFiles files = embedded();
+  return files;
+}
 
 bool is_smoke(const reference::Case& c) {
   for (const char* id :
@@ -21,26 +59,18 @@ bool is_smoke(const reference::Case& c) {
   return false;
 }
 
-/// The ids nearest to the requested one.
-std::string near_ids(const std::vector<reference::Case>& cases, const std::string& glob) {
+std::vector<std::string> ids_of(const std::vector<reference::Case>& cases) {
   std::vector<std::string> ids;
   for (const reference::Case& c : cases) ids.push_back(c.id);
-  return join(near_names(ids, glob));
+  return ids;
 }
 
 }  // namespace
 
-const std::vector<reference::Case>& corpus() {
-  static const std::vector<reference::Case> cases = [] {
-    std::vector<reference::Case> all;
-    for (auto* const axis :
-         {cases::exact_basics, cases::real_basics, cases::borders, cases::presence, cases::dicts, cases::splits,
-          cases::sharing, cases::gradients, cases::families, cases::microbatches, cases::losses, cases::dtypes,
-          cases::randomness, cases::steps, cases::recomputation, cases::orders})
-      for (reference::Case& c : axis()) all.push_back(std::move(c));
-    return all;
-  }();
-  return cases;
+const std::vector<reference::Case>& corpus() { return all_files().cases(); }
+
+void add_cases(const std::filesystem::path& folder) {
+  for (const std::filesystem::path& file : case_files(folder)) all_files().read(read_file(file), file.string());
 }
 
 const std::vector<std::string>& profile_names() {
@@ -65,18 +95,21 @@ std::vector<reference::Case> profile(std::string_view name) {
   return cases;
 }
 
-std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& glob) {
+std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& patterns) {
+  const std::vector<std::string> ids = ids_of(cases);
+  const std::vector<std::string> chosen = matching(ids, split_at_commas(patterns), [&](const std::string& pattern) {
+    return "case: no case matches '" + pattern + "'; nearest: " + join(near_names(ids, pattern));
+  });
   std::vector<reference::Case> selected;
-  for (const reference::Case& c : cases)
-    if (fnmatch(glob.c_str(), c.id.c_str(), 0) == 0) selected.push_back(c);
-  if (selected.empty()) throw InputError("case: no case matches '" + glob + "'; nearest: " + near_ids(cases, glob));
+  std::ranges::copy_if(cases, std::back_inserter(selected),
+                       [&](const reference::Case& c) { return std::ranges::find(chosen, c.id) != chosen.end(); });
   return selected;
 }
 
 const reference::Case& find_case(const std::string& id) {
   for (const reference::Case& c : corpus())
     if (c.id == id) return c;
-  throw InputError("case: no case is named '" + id + "'; nearest: " + near_ids(corpus(), id));
+  throw InputError("case: no case is named '" + id + "'; nearest: " + join(near_names(ids_of(corpus()), id)));
 }
 
 reference::Case with_microbatches(reference::Case c, int microbatches, std::string& note) {

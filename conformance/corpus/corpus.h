@@ -3,6 +3,7 @@
 // An id never changes its meaning: a corrected case gets a new id. At least 60 % of the cases are exact.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +12,12 @@
 
 namespace plumbline::conformance {
 
-/// All cases, axis by axis in the order of cases/axes.h. Valid for the life of the program.
+/// All cases: those of cases/*.toml, chapter by chapter, then those of add_cases().
 const std::vector<reference::Case>& corpus();
+
+/// Adds the cases in a user's folder (case_file.h) to the corpus. Throws InputError, see CaseFiles::read() and
+/// case_files(). Invalidates references to cases: call it before anything else that uses the corpus.
+void add_cases(const std::filesystem::path& folder);
 
 /// The names that profile() accepts: "core", "full", "nightly", "ranks", "smoke", and the name of each feature
 /// (features.h).
@@ -24,9 +29,9 @@ const std::vector<std::string>& profile_names();
 /// InputError, which lists the accepted names, for any other name.
 std::vector<reference::Case> profile(std::string_view name);
 
-/// Returns the elements of `cases` whose id matches a shell pattern (fnmatch: * ? [...]). Throws InputError, which
-/// names the ids nearest to the pattern, if no id matches.
-std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& glob);
+/// Returns the elements of `cases` whose id matches one of the shell patterns (fnmatch: * ? [...]), separated by
+/// commas. Throws InputError, which names the nearest ids, for a pattern without a match.
+std::vector<reference::Case> select(const std::vector<reference::Case>& cases, const std::string& patterns);
 
 /// Returns the case of the corpus with exactly this id. Throws InputError, which names the nearest ids, if no case has
 /// it.

@@ -7,6 +7,7 @@
 #include "conformance/export/expected.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/json_layout.h"
+#include "conformance/judge/expectation.h"
 #include "conformance/plan/plan.h"
 #include "conformance/report/context.h"
 #include "runtime/error.h"
@@ -48,6 +49,9 @@ void export_one(const reference::Case& c, const ChosenSchedule& chosen, const Ex
   exported.stages = schedule.stages;
   exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);
   exported.refused = why_unsupported(c, schedule, *built_models(request.seed));
+  if (c.truth == reference::Truth::Exact && exported.refused.empty())
+    if (const std::string problem = exactness_problem(c, request.seed); !problem.empty())
+      exported.refused = "it is not proven exact: " + problem;
   if (!exported.refused.empty()) return;
   const fs::path folder = request.out / exported.folder;
   // An earlier export may have left files of another version, such as expected results.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "reference/case.h"
 
 namespace plumbline::conformance {

@@ -16,13 +16,13 @@ namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using UnorderedJson = nlohmann::json;
 
 schedule::Schedule gpipe(const reference::Case& c, int ranks) {
   return make_schedule(ChosenSchedule{"gpipe", ""}, ranks, c.microbatches);
 }
 
-Json read(const fs::path& path) { return Json::parse(read_file(path)); }
+UnorderedJson read(const fs::path& path) { return UnorderedJson::parse(read_file(path)); }
 
 TEST(Opset, IsSortedForItsLookup) {
   for (size_t i = 1; i < opset().size(); ++i) EXPECT_LT(opset()[i - 1].name, opset()[i].name);
@@ -46,11 +46,11 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
   const reference::Case& uneven = find_case("uneven-mean");
   const TemporaryFolder folder;
   export_case(uneven, gpipe(uneven, 2), 1, folder.path());
-  const Json c = read(folder / "case.json"), program = read(folder / "program.json");
+  const UnorderedJson c = read(folder / "case.json"), program = read(folder / "program.json");
   EXPECT_EQ(program["programs"].size(), 2u);
   std::vector<int> programs;
   double weights = 0;
-  for (const Json& microbatch : c["steps"][0]["microbatches"]) {
+  for (const UnorderedJson& microbatch : c["steps"][0]["microbatches"]) {
     programs.push_back(microbatch["program"]);
     weights += microbatch["loss_weight"].get<double>();
   }
@@ -61,8 +61,8 @@ TEST(ExportCase, AProgramForEachShapeAndMode) {
   const reference::Case& evaluated = find_case("resnet-bn-eval");
   export_case(evaluated, gpipe(evaluated, 2), 1, folder.path());
   std::set<bool> modes;
-  const Json of_both = read(folder / "program.json");
-  for (const Json& p : of_both["programs"]) modes.insert(p["training"].get<bool>());
+  const UnorderedJson of_both = read(folder / "program.json");
+  for (const UnorderedJson& p : of_both["programs"]) modes.insert(p["training"].get<bool>());
   EXPECT_EQ(modes, (std::set<bool>{false, true}));
 }
 
@@ -70,8 +70,9 @@ TEST(ExportCase, ParametersHaveTheirStateBeforeTheFirstStep) {
   const reference::Case& c = find_case("exact-freeze-first");  // trains, then freezes half of its layers
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 4), 1, folder.path());
-  const Json program = read(folder / "program.json");
-  for (const Json& parameter : program["parameters"]) EXPECT_EQ(parameter["requires_grad"], true) << parameter["name"];
+  const UnorderedJson program = read(folder / "program.json");
+  for (const UnorderedJson& parameter : program["parameters"])
+    EXPECT_EQ(parameter["requires_grad"], true) << parameter["name"];
   const auto first = [&](int p) { return program["programs"][p]["boundaries"][0]["has_gradient"].get<bool>(); };
   EXPECT_TRUE(first(0));
   EXPECT_FALSE(first(1));
@@ -82,10 +83,10 @@ TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 2), 1, folder.path());
   const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
-  const Json program = read(folder / "program.json");
+  const UnorderedJson program = read(folder / "program.json");
   int masks = 0;
   for (int stage = 0; stage < 2; ++stage)
-    for (const Json& input : program["programs"][0]["stages"][stage]["inputs"]) {
+    for (const UnorderedJson& input : program["programs"][0]["stages"][stage]["inputs"]) {
       if (input["from"] != "mask") continue;
       ++masks;
       for (int m = 0; m < c.microbatches; ++m) {
@@ -102,12 +103,12 @@ TEST(ExportCase, MasksAreInputsOfTheStagesThatUseThem) {
 }
 
 /// By stage: its inputs and outputs in a program, each "name" or "name=None".
-std::vector<std::string> ports(const Json& program) {
+std::vector<std::string> ports(const UnorderedJson& program) {
   std::vector<std::string> stages;
-  for (const Json& stage : program["stages"]) {
+  for (const UnorderedJson& stage : program["stages"]) {
     std::string text;
     for (const char* side : {"inputs", "outputs"})
-      for (const Json& port : stage[side])
+      for (const UnorderedJson& port : stage[side])
         text += port["name"].get<std::string>() + (port["value"].is_null() ? "=None " : " ");
     stages.push_back(text);
   }
@@ -118,7 +119,7 @@ TEST(ExportCase, NoneHasItsPlaceInEachProgram) {
   const reference::Case& mask = find_case("exact-optional-mask");  // a mask in the first step, None in the second
   const TemporaryFolder folder;
   export_case(mask, gpipe(mask, 2), 1, folder.path());
-  const Json programs = read(folder / "program.json")["programs"];
+  const UnorderedJson programs = read(folder / "program.json")["programs"];
   ASSERT_EQ(programs.size(), 2u);
   EXPECT_EQ(ports(programs[0]), (std::vector<std::string>{"x mask mask parts.3 ", "mask parts.3 0 "}));
   EXPECT_EQ(ports(programs[1]), (std::vector<std::string>{"x mask=None mask=None parts.3 ", "mask=None parts.3 0 "}));
@@ -128,7 +129,7 @@ TEST(ExportCase, NoneHasItsPlaceInEachProgram) {
   const reference::Case& absent =
       find_case("exact-absent-value-first");  // an evaluation, then a step that sends one more value
   export_case(absent, gpipe(absent, 2), 1, folder.path());
-  const Json of_both = read(folder / "program.json")["programs"];
+  const UnorderedJson of_both = read(folder / "program.json")["programs"];
   ASSERT_EQ(of_both.size(), 3u) << "the evaluation's rows do not divide evenly";
   EXPECT_EQ(ports(of_both[0]), (std::vector<std::string>{"x parts.3 mul=None ", "parts.3 mul=None 0 1=None "}));
   EXPECT_EQ(ports(of_both[2]), (std::vector<std::string>{"x parts.3 mul ", "parts.3 mul 0 1 "}));
@@ -139,11 +140,11 @@ TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 2), 1, folder.path());
   EXPECT_EQ(read(folder / "case.json")["outputs"],
-            Json::parse(R"({"hidden": "hidden", "logits": "logits", "absent": "absent",
+            UnorderedJson::parse(R"({"hidden": "hidden", "logits": "logits", "absent": "absent",
                             "states": {"sums": "states.sums", "layers": ["states.layers.0"]}})"));
   std::string names;
-  const Json program = read(folder / "program.json");
-  for (const Json& output : program["programs"][0]["stages"][1]["outputs"])
+  const UnorderedJson program = read(folder / "program.json");
+  for (const UnorderedJson& output : program["programs"][0]["stages"][1]["outputs"])
     names += output["name"].get<std::string>() + (output["value"].is_null() ? "=None " : " ");
   EXPECT_EQ(names, "logits hidden absent=None states.layers.0 states.sums ")
       << "the output that the loss uses comes first";
@@ -157,11 +158,11 @@ TEST(ExportCase, OneSharedParameterAndAllItsStages) {
   const TemporaryFolder folder;
   export_case(c, gpipe(c, 4), 1, folder.path());
   const TensorMap tensors = read_tensor_file(folder / "tensors.safetensors");
-  const Json program = read(folder / "program.json");
-  for (const Json& parameter : program["parameters"]) {
+  const UnorderedJson program = read(folder / "program.json");
+  for (const UnorderedJson& parameter : program["parameters"]) {
     EXPECT_TRUE(tensors.contains("parameter/" + parameter["name"].get<std::string>()));
     if (parameter["name"] == "tok.weight") {
-      EXPECT_EQ(parameter["stages"], Json({0, 3}));
+      EXPECT_EQ(parameter["stages"], UnorderedJson({0, 3}));
     }
   }
 }
@@ -177,10 +178,10 @@ TEST(ExportCorpus, WritesAnIndexAndContinuesAfterARefusal) {
   int reported = 0;
   const std::vector<ExportedCase> cases = export_cases(request, [&](const ExportedCase&) { ++reported; });
   EXPECT_EQ(reported, 4);
-  const Json manifest = read(folder / "manifest.json");
+  const UnorderedJson manifest = read(folder / "manifest.json");
   EXPECT_EQ(manifest["cases"].size() + manifest["refused"].size(), 4u);
   EXPECT_GE(manifest["cases"].size(), 2u);
-  for (const Json& c : manifest["cases"])
+  for (const UnorderedJson& c : manifest["cases"])
     for (const auto& [name, file] : c["files"].items())
       EXPECT_EQ(read_file(folder.path() / c["folder"].get<std::string>() / name).size(), file["bytes"]) << name;
   EXPECT_TRUE(manifest["cases"][0]["files"].contains("expected.safetensors"));

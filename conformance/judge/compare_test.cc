@@ -7,20 +7,17 @@
 #include <cstring>
 #include <limits>
 
+#include "conformance/judge/testing/f32.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
 namespace {
 
+using testing::f32;
+
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 const std::string key = "0/backward/2/3/v17";
-
-HostTensor f32(std::vector<int64_t> shape, const std::vector<float>& values) {
-  HostTensor tensor{"F32", std::move(shape), std::vector<std::byte>(values.size() * 4)};
-  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
-  return tensor;
-}
 
 HostTensor i64(const std::vector<int64_t>& values) {
   HostTensor tensor{"I64", {static_cast<int64_t>(values.size())}, std::vector<std::byte>(values.size() * 8)};

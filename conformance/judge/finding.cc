@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include "runtime/text/one_line.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -29,18 +30,6 @@ const StatusInfo& info_of(Status status) {
   return infos[static_cast<size_t>(status)];
 }
 
-std::string general(double value) {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
-}
-
-std::string coordinates(const std::vector<int64_t>& position) {
-  std::string text = "[";
-  for (size_t i = 0; i < position.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(position[i]);
-  return text + "]";
-}
-
 std::string place(const reference::ResultKey& key) {
   std::string text = "step " + std::to_string(key.step);
   if (key.stage >= 0) text += ", stage " + std::to_string(key.stage);
@@ -64,13 +53,13 @@ std::string_view noun(reference::ResultKind kind) {
 std::string value_clause(const Difference& d) {
   const std::string got = ", got " + d.actual_text;
   const std::string counted = std::to_string(d.differing) + " of " + std::to_string(d.elements) + " elements; ";
-  const std::string at = d.position.empty() ? ": expected " : " at " + coordinates(d.position) + ": expected ";
+  const std::string at = d.position.empty() ? ": expected " : " at " + position_text(d.position) + ": expected ";
   if (d.what == DifferenceKind::Norm)
-    return " is off as a whole: relative error norm " + general(d.relative_norm) + " over its limit " +
-           general(d.norm_limit) + ", no element over its bound; worst" + at + d.expected_text + got;
+    return " is off as a whole: relative error norm " + significant(d.relative_norm, 4) + " over its limit " +
+           significant(d.norm_limit, 4) + ", no element over its bound; worst" + at + d.expected_text + got;
   if (d.bounded)
     return " is out of bounds in " + counted + "worst" + at + d.expected_text + got + " (" +
-           general(d.max_ratio_of_bound) + " times its bound)";
+           significant(d.max_ratio_of_bound, 4) + " times its bound)";
   return " differs in " + counted + "first" + at + d.expected_text + got;
 }
 
@@ -118,6 +107,12 @@ void set_differences(Finding& finding, const std::vector<Difference>& difference
   finding.all.assign(differences.begin(), differences.begin() + static_cast<std::ptrdiff_t>(listed));
 }
 
+std::string position_text(const std::vector<int64_t>& position) {
+  std::string text = "[";
+  for (size_t i = 0; i < position.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(position[i]);
+  return text + "]";
+}
+
 std::string sentence(const Difference& d) {
   std::string text = place(d.key) + ": " + std::string(noun(d.key.kind)) + " `" + d.key.name + "`";
   switch (d.what) {
@@ -145,7 +140,7 @@ std::string ulps_clause(const Difference& d) {
   const double ulps = ulps_between(d.actual_form.substr(0, d.actual_form.find('[')), d.expected, d.actual);
   constexpr double most_in_full = 1e6;
   if (ulps <= 0) return {};
-  return ", " + (ulps < most_in_full ? std::to_string(static_cast<int>(ulps)) : general(ulps)) + " ulp apart";
+  return ", " + (ulps < most_in_full ? std::to_string(static_cast<int>(ulps)) : significant(ulps, 4)) + " ulp apart";
 }
 
 std::string sentence(const Finding& finding) {

@@ -16,11 +16,11 @@ enum class Status {
   Pass,
   Fail,         ///< the case ran, and a result differs from the expected result
   Unsupported,  ///< the case cannot run under this schedule, or the backend refused the case before the run
-  Skipped,      ///< this machine, or the judge, lacks something that the case needs
+  Skipped,      ///< nothing can be judged: this machine, the judge or the delivery lacks what the case needs
   Error,        ///< the run crashed, its results cannot be read, or the oracles disagree
   Timeout,      ///< the run did not end by its deadline
   NotRun,       ///< the case never started (the backend did not start, or the run ended earlier)
-  Mistrusted,   ///< the results agree, but most gradients are zero, which proves little; counts as a failure
+  Mistrusted,   ///< agreement proves little: most gradients are zero, or exactness is unproven; counts as a failure
   XFail,        ///< waived: the case failed as a waiver expects
   XPass,        ///< the case passed, but a waiver expects a failure: the waiver is out of date; counts as a failure
 };
@@ -71,6 +71,9 @@ void set_differences(Finding& finding, const std::vector<Difference>& difference
 /// "step 0, stage 2, micro-batch 3: backward `v17` f32[2,8] differs in 5 of 16 elements; first at [0,3]: expected 4,
 /// got 4.004". One line, with control characters escaped.
 std::string sentence(const Difference& difference);
+
+/// The indices of an element: "[0,3]".
+std::string position_text(const std::vector<int64_t>& position);
 
 /// ", 3 ulp apart": the clause that a sentence about same-order truth appends. Empty for a difference other than Value
 /// or judged by bounds, and if ulps_between() gives no positive distance.

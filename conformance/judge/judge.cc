@@ -124,7 +124,6 @@ const Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule:
   };
   switch (c.truth) {
     case reference::Truth::Exact:
-      oracle->problem = whole_for(c).exactness_problem;
       hold("whole model, whole batch", whole_for(c).at_once, kFinal, CompareMode::Numeric);
       hold("whole model", by_microbatch_for(c, 1), kByMicrobatch, CompareMode::Numeric);
       break;
@@ -164,6 +163,11 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
   const TensorMap results = delivered(all);
   Finding finding;
   finding.truth = c.truth;
+  if (c.truth == reference::Truth::Exact && !whole_for(c).exactness_problem.empty()) {
+    finding.status = Status::Mistrusted;
+    finding.reason = "not compared: it is not proven exact: " + whole_for(c).exactness_problem;
+    return finding;
+  }
   const Oracle& oracle = oracle_for(c, schedule);
   if (!oracle.problem.empty()) {
     finding.status = Status::Error;
@@ -194,6 +198,10 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
   finding.checked.assign(kinds.begin(), kinds.end());
   set_differences(finding, differences);
   finding.reason = oracle.note;
+  if (finding.status == Status::Pass && checked.empty()) {
+    finding.status = Status::Skipped;
+    finding.reason = "nothing to compare: the case has no values of the kinds that the backend delivers";
+  }
   if (finding.status == Status::Pass && c.truth == reference::Truth::Exact && zero_fraction(results) > kMostZeros) {
     finding.status = Status::Mistrusted;
     finding.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +

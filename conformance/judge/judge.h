@@ -27,8 +27,8 @@ class Judge {
 
   /// Judges the results of a case under one schedule, which determines the number of stages. `results` is keyed by
   /// result key. Only the kinds in `delivers` are compared, and these must be complete; empty: all kinds. The status is
-  /// Error if the oracles disagree or an exact case is not proven exact. Throws InputError for a name that is not a
-  /// result key, and if the model cannot be cut.
+  /// Error if the oracles disagree, and Mistrusted if an exact case is not proven exact. Throws InputError for a name
+  /// that is not a result key, and if the model cannot be cut.
   ///
   /// Results of the detached run are cached by case id, number of micro-batches and order of accumulation, those of the
   /// whole model by case id and number of micro-batches: calls with equal id and number must pass the same case.

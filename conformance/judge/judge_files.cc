@@ -2,8 +2,8 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/rank_files.h"
-#include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/report_folder.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {

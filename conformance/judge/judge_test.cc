@@ -15,14 +15,14 @@
 namespace plumbline::conformance {
 namespace {
 
-constexpr uint64_t kSeed = 3;
+constexpr uint64_t kJudgeSeed = 3;
 constexpr int kRanks = 2;
 
 TensorMap right_results(const reference::Case& c) {
   std::vector<int> ascending;
   for (int m = 0; m < c.microbatches; ++m) ascending.push_back(m);
-  return reference::to_host(
-      reference::run_detached(c, kSeed, reference::StageOrders(kRanks, {reference::StageOrder{ascending, ascending}})));
+  return reference::to_host(reference::run_detached(
+      c, kJudgeSeed, reference::StageOrders(kRanks, {reference::StageOrder{ascending, ascending}})));
 }
 
 schedule::Schedule gpipe(const reference::Case& c) { return schedule::make_schedule("gpipe", kRanks, c.microbatches); }
@@ -42,7 +42,7 @@ std::string first_key_of(const TensorMap& results, reference::ResultKind kind) {
 }
 
 TEST(Judge, PassesCorrectResultsOfEveryKindOfTruth) {
-  Judge judge(kSeed);
+  Judge judge(kJudgeSeed);
   for (const char* id : {"exact-mlp-mean", "exact-tied", "mlp", "uneven-mean"}) {
     for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
       const reference::Case& c = find_case(id);
@@ -66,22 +66,24 @@ TEST(Judge, ReplicasAreSummedAsTheScheduleSays) {
     for (int m = 0; m < c.microbatches; ++m)
       for (int stage = 0; stage < 2; ++stage) both.ranks[both.rank_of(stage, m)].push_back({stage, type, m});
   const std::vector<reference::StageOrder> copies = {{{0, 2}, {0, 2}}, {{1, 3}, {1, 3}}};
-  Judge judge(kSeed);
+  Judge judge(kJudgeSeed);
   EXPECT_EQ(
-      judge.judge(c, both, reference::to_host(reference::run_detached(c, kSeed, reference::StageOrders(2, copies))))
+      judge
+          .judge(c, both, reference::to_host(reference::run_detached(c, kJudgeSeed, reference::StageOrders(2, copies))))
           .status,
       Status::Pass);
   EXPECT_EQ(judge.judge(c, both, right_results(c)).status, Status::Fail);
   const reference::Case& exact = find_case("exact-mlp-mean");
-  EXPECT_EQ(judge
-                .judge(exact, both,
-                       reference::to_host(reference::run_detached(exact, kSeed, reference::StageOrders(2, copies))))
-                .status,
-            Status::Pass);
+  EXPECT_EQ(
+      judge
+          .judge(exact, both,
+                 reference::to_host(reference::run_detached(exact, kJudgeSeed, reference::StageOrders(2, copies))))
+          .status,
+      Status::Pass);
 }
 
 TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
-  Judge judge(kSeed);
+  Judge judge(kJudgeSeed);
   for (const char* id : {"exact-mlp-mean", "mlp"}) {
     const reference::Case& c = find_case(id);
     for (reference::ResultKind kind :
@@ -104,7 +106,7 @@ TEST(Judge, NamesStageMicrobatchAndTensorOfTheFirstDifference) {
 }
 
 TEST(Judge, AMissingAndAnUnexpectedResultAreFailures) {
-  Judge judge(kSeed);
+  Judge judge(kJudgeSeed);
   const reference::Case& c = find_case("exact-mlp-mean");
   TensorMap results = right_results(c);
   const std::string key = first_key_of(results, reference::ResultKind::Grad);
@@ -119,7 +121,7 @@ TEST(Judge, AMissingAndAnUnexpectedResultAreFailures) {
 
 TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
   const reference::Case& c = find_case("uneven-mean");
-  Judge judge(kSeed);
+  Judge judge(kJudgeSeed);
   for (const float factor : {0.75f, 1.001f}) {
     TensorMap results = right_results(c);
     for (auto& [key, tensor] : results)
@@ -139,15 +141,28 @@ TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
 TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
   for (const reference::Case& c : corpus()) {
     if (c.truth != reference::Truth::Exact) continue;
-    EXPECT_EQ(exactness_problem(c, kSeed), "") << c.id;
+    EXPECT_EQ(exactness_problem(c, kJudgeSeed), "") << c.id;
   }
   reference::Case too_large = find_case("exact-mlp-mean");
   too_large.rows = 1 << 12;
   too_large.dtype = reference::Dtype::BF16;
-  EXPECT_NE(exactness_problem(too_large, kSeed), "");
+  EXPECT_NE(exactness_problem(too_large, kJudgeSeed), "");
   reference::Case odd = find_case("exact-mlp-mean");
   odd.microbatches = 3;
-  EXPECT_NE(exactness_problem(odd, kSeed), "");
+  EXPECT_NE(exactness_problem(odd, kJudgeSeed), "");
+}
+
+TEST(Judge, MistrustsAnExactCaseThatIsNotProvenExact) {
+  reference::Case wrong = find_case("exact-mlp-mean");
+  wrong.divide_by_microbatches = true;
+  wrong.microbatches = 3;
+  wrong.rows = 12;
+  Judge judge(kJudgeSeed);
+  const Finding finding = judge.judge(wrong, gpipe(wrong), right_results(wrong));
+  EXPECT_EQ(finding.status, Status::Mistrusted);
+  EXPECT_NE(finding.reason.find("not proven exact: gradients are divided by 3"), std::string::npos) << finding.reason;
+  wrong.truth = reference::Truth::SameOrder;
+  EXPECT_EQ(Judge(kJudgeSeed).judge(wrong, gpipe(wrong), right_results(wrong)).status, Status::Pass);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct Verdict {
   std::string waiver = {};   ///< for XFail and XPass: the applied waiver, with its reason, link and date, in one line
   double seconds = 0.0;      ///< duration of the run
   std::string repro = {};    ///< a command line that repeats this run alone
+  std::string log = {};      ///< the file with what the backend printed, relative to the report folder; empty: none
 };
 
 /// "FAIL exact-mlp x 1f1b (4 ranks, mpi): " followed by the sentence of the finding and, in brackets, the applied

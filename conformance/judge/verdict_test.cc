@@ -1,4 +1,5 @@
 #include "conformance/judge/verdict.h"
+#include "conformance/judge/testing/f32.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +9,7 @@
 namespace plumbline::conformance {
 namespace {
 
-HostTensor f32(std::vector<int64_t> shape, const std::vector<float>& values) {
-  HostTensor tensor{"F32", std::move(shape), std::vector<std::byte>(values.size() * 4)};
-  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
-  return tensor;
-}
+using testing::f32;
 
 Verdict verdict_of(const TensorMap& expected, const TensorMap& actual) {
   Verdict verdict;

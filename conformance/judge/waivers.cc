@@ -15,7 +15,7 @@
 namespace plumbline::conformance {
 namespace {
 
-constexpr const char* kSchema = "plumbline-waivers/1";
+constexpr const char* kWaiversSchema = "plumbline-waivers/1";
 constexpr Status kWaivable[] = {Status::Fail, Status::Error, Status::Timeout, Status::Mistrusted};
 constexpr const char* kTransports[] = {"threads", "mpi", "nccl"};
 constexpr const char* kDtypes[] = {"f64", "f32", "bf16", "f16"};
@@ -178,7 +178,7 @@ Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_id
   const toml::table& table = table_of(place, "'waiver'");
   expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "link", "reason", "expires"});
   Waiver waiver;
-  waiver.where = place.text();
+  waiver.where = place.where();
   const std::string ids = "a pattern for ids of cases", names = "a pattern for names of schedules";
   for (const auto& [glob, here] : patterns_of(required(place, table, "case", ids), "'case'", ids)) {
     if (std::none_of(case_ids.begin(), case_ids.end(), [&](const std::string& id) { return matches(glob, id); }))
@@ -315,9 +315,9 @@ std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::v
   const TomlPlace root(file, document);
   expect_keys(root, document, "a waivers file", {"schema", "waiver"});
   const toml::node* schema = document.get("schema");
-  if (schema == nullptr || schema->value<std::string>() != kSchema)
-    throw InputError((schema == nullptr ? file : root.at(*schema).text()) + ": a waivers file needs schema = \"" +
-                     kSchema + "\"");
+  if (schema == nullptr || schema->value<std::string>() != kWaiversSchema)
+    throw InputError((schema == nullptr ? file : root.at(*schema).where()) + ": a waivers file needs schema = \"" +
+                     kWaiversSchema + "\"");
   const toml::node* list = document.get("waiver");
   if (list == nullptr) return {};
   if (!list->is_array()) root.at(*list).refuse("'waiver' must be a list of tables: [[waiver]]");

@@ -39,7 +39,7 @@ Waivers waivers(const std::string& text, std::chrono::year_month_day day = kToda
   return {read_waivers(folder / "w.toml", kIds), day};
 }
 
-Verdict verdict(Status status) {
+Verdict unwaived(Status status) {
   Verdict v;
   v.run.case_id = "tied-lm";
   v.run.schedule = "zb-v";
@@ -64,7 +64,7 @@ TEST(Waivers, TurnTheExpectedFailureAndThePassAndNothingElse) {
                                                            {Unsupported, Unsupported}};
   for (const auto& [before, after] : outcomes) {
     Waivers some = waivers(waiver_text());
-    const Verdict judged = some.applied(verdict(before), "2.14.1+cpu");
+    const Verdict judged = some.applied(unwaived(before), "2.14.1+cpu");
     EXPECT_EQ(judged.finding.status, after) << status_name(before);
     EXPECT_EQ(judged.waiver.find("counted twice (https://example.org/1, until 2026-11-22)") != std::string::npos,
               before != after)
@@ -77,7 +77,7 @@ TEST(Waivers, TurnTheExpectedFailureAndThePassAndNothingElse) {
 
 TEST(Waivers, HoldOnlyWhereTheirConditionsDo) {
   const auto status = [](const auto& change, const std::string& version = "2.14") {
-    Verdict v = verdict(Status::Fail);
+    Verdict v = unwaived(Status::Fail);
     change(v);
     return waivers(waiver_text()).applied(v, version).finding.status;
   };
@@ -96,7 +96,7 @@ TEST(Waivers, HoldOnlyWhereTheirConditionsDo) {
 
 TEST(Waivers, CasesAndSchedulesMayBeLists) {
   const auto status = [](const std::string& id, const std::string& schedule, const std::string& text) {
-    Verdict v = verdict(Status::Fail);
+    Verdict v = unwaived(Status::Fail);
     v.run.case_id = id, v.run.schedule = schedule;
     return waivers(text).applied(v, "2.14").finding.status;
   };
@@ -113,18 +113,18 @@ TEST(Waivers, CasesAndSchedulesMayBeLists) {
 TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
   Waivers old = waivers(waiver_text(), 2026y / 11 / 23);
   EXPECT_TRUE(old.expired().empty()) << "nothing was judged yet";
-  const Verdict judged = old.applied(verdict(Status::Fail), "2.14");
+  const Verdict judged = old.applied(unwaived(Status::Fail), "2.14");
   EXPECT_EQ(judged.finding.status, Status::Fail);
   EXPECT_NE(judged.finding.reason.find("w.toml:3 expired on 2026-11-22"), std::string::npos) << judged.finding.reason;
   ASSERT_EQ(old.expired().size(), 1u);
   EXPECT_NE(old.expired()[0].find("expired on 2026-11-22"), std::string::npos);
-  EXPECT_EQ(waivers(waiver_text(), 2026y / 11 / 23).applied(verdict(Status::Pass), "2.14").finding.status,
+  EXPECT_EQ(waivers(waiver_text(), 2026y / 11 / 23).applied(unwaived(Status::Pass), "2.14").finding.status,
             Status::Pass);
 }
 
 TEST(Waivers, OneThatMatchesNothingIsListed) {
   Waivers some = waivers(waiver_text());
-  Verdict other = verdict(Status::Pass);
+  Verdict other = unwaived(Status::Pass);
   other.run.case_id = "exact-mlp";
   some.applied(other, "2.14");
   ASSERT_EQ(some.unused().size(), 1u);
@@ -180,14 +180,14 @@ TEST(Waivers, AreReadStrictly) {
     testing::expect_line(testing::refusal([&] { waivers(text); }), "", "w.toml" + expected);
   }
   EXPECT_EQ(waivers("schema = \"plumbline-waivers/1\"\n").all().size(), 0u);
-  EXPECT_EQ(waivers(waiver_text("\">=4\"", "[2, \">=8\"]")).applied(verdict(Status::Fail), "2.14").finding.status,
+  EXPECT_EQ(waivers(waiver_text("\">=4\"", "[2, \">=8\"]")).applied(unwaived(Status::Fail), "2.14").finding.status,
             Status::Fail);
 }
 
 TEST(Waivers, VersionsCompareByTheirNumbers) {
   const auto holds = [](const std::string& condition, const std::string& version) {
     std::string text = waiver_text("\">=2.11, <2.15\"", "\"" + condition + "\"");
-    return waivers(text).applied(verdict(Status::Fail), version).finding.status == Status::XFail;
+    return waivers(text).applied(unwaived(Status::Fail), version).finding.status == Status::XFail;
   };
   EXPECT_TRUE(holds("2.15", "2.15.0+cpu"));
   EXPECT_TRUE(holds("==2.15.0", "2.15"));

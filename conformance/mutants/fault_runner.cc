@@ -6,7 +6,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/rank_files.h"
 #include "conformance/judge/verdict.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"

@@ -9,16 +9,16 @@
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/fault_runner.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
 namespace {
 
-constexpr uint64_t kSeed = 5;
+constexpr uint64_t kMutantSeed = 5;
 /// One schedule of each kind; `plumbline run` executes all of them.
-constexpr const char* kSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"};
+constexpr const char* kMutantSchedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"};
 
 /// Four stages, on the number of ranks that the schedule needs for them.
 RunId over_four_stages(const std::string& id, const std::string& name) {
@@ -28,7 +28,7 @@ RunId over_four_stages(const std::string& id, const std::string& name) {
 
 class Mutants : public ::testing::Test {
  protected:
-  Mutants() : runner_(kSeed) { at::set_num_threads(1); }
+  Mutants() : runner_(kMutantSeed) { at::set_num_threads(1); }
 
   FaultOutcome with(const std::string& mutant, const std::string& id, const std::string& schedule) {
     return runner_.run(over_four_stages(id, schedule), find_mutant(mutant).make, std::chrono::seconds(60));
@@ -39,7 +39,7 @@ class Mutants : public ::testing::Test {
 
 TEST_F(Mutants, WithoutOneEverythingPasses) {
   for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp"})
-    for (const char* schedule : kSchedules) {
+    for (const char* schedule : kMutantSchedules) {
       const FaultOutcome& outcome = runner_.untouched(over_four_stages(id, schedule));
       EXPECT_EQ(outcome.status, Status::Pass) << outcome.reason;
       EXPECT_EQ(outcome.happened, 0);
@@ -48,7 +48,7 @@ TEST_F(Mutants, WithoutOneEverythingPasses) {
 
 TEST_F(Mutants, DroppedLastGradientIsNamed) {
   for (const char* id : {"exact-mlp-mean", "mlp"})
-    for (const char* schedule : kSchedules) {
+    for (const char* schedule : kMutantSchedules) {
       SCOPED_TRACE(schedule);
       const FaultOutcome outcome = with("drop-last-microbatch", id, schedule);
       ASSERT_EQ(outcome.status, Status::Fail);
@@ -72,7 +72,7 @@ TEST_F(Mutants, SwappedOutputsAreNamedWhereTheyWereFirstUsed) {
 
 TEST_F(Mutants, ScaledGradientIsNamedWhereItBegins) {
   for (const char* id : {"exact-mlp-mean", "mlp"})
-    for (const char* schedule : kSchedules) {
+    for (const char* schedule : kMutantSchedules) {
       SCOPED_TRACE(schedule);
       const FaultOutcome outcome = with("scale-stage-gradient", id, schedule);
       ASSERT_EQ(outcome.status, Status::Fail);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "conformance/protocol/patterns.h"
 #include "runtime/error.h"
 #include "runtime/text/join.h"
+#include "runtime/text/patterns.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -22,10 +22,10 @@ std::vector<int> numbers_of_ranks(const Selection& selection, const BackendSpec&
   if (!backend.ranks.empty() && backend.ranks.front() != 1)
     throw InputError(
         "--backend: its file does not allow 1 rank, and models of its own are held against their run on one");
-  if (selection.ranks == 1)
+  if (std::ranges::find(selection.ranks, 1) != selection.ranks.end())
     throw InputError("--ranks: 1 given; a run on one rank is what models of its own are held against: 2 or more");
-  std::vector<int> ranks = {2, 4, 8};
-  if (selection.ranks || !selection.case_glob.empty()) ranks = {selection.ranks_or_default()};
+  std::vector<int> ranks = selection.ranks;
+  if (ranks.empty()) ranks = selection.case_glob.empty() ? std::vector{2, 4, 8} : std::vector{kDefaultRanks};
   ranks = ranks_of_backend(std::move(ranks), selection, backend);
   if (ranks == std::vector{1})
     throw InputError("--backend: its file allows 1 rank only; there is nothing to hold against that run");

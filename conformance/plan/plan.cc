@@ -8,12 +8,13 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "conformance/plan/covering.h"
-#include "conformance/protocol/patterns.h"
+#include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/text/join.h"
+#include "runtime/text/patterns.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -65,7 +66,6 @@ class Choices {
     const bool spread = whole_profile && !processes && profile_name != "smoke";
     const bool all_rows = profile_name == "nightly" || profile_name == "smoke";
     pairs_only = (all_cases || selection_.profile) && !all_rows;
-    whole = spread;
     every_rank = profile_name == "ranks";
     cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);
     for (reference::Case& c : cases) {
@@ -85,8 +85,10 @@ class Choices {
       schedules.push_back({kOwnSchedule, ""});
     if (schedules.empty())
       throw InputError("--schedule: 'own' means the schedule that a case brings, and no such case is chosen");
-    ranks = {processes.value_or(selection_.ranks_or_default())};
-    if (!selection_.ranks && !processes) {
+    ranks = processes ? std::vector{*processes} : selection_.ranks;
+    ranks_are_given_ = !ranks.empty();
+    if (!ranks_are_given_) {
+      ranks = {kDefaultRanks};
       if (const int own = ranks_of_files(schedules); own > 0) {
         ranks = {own};
       } else if (spread) {
@@ -100,9 +102,18 @@ class Choices {
 #endif
   }
 
-  std::vector<int> sizes() const {
-    return {static_cast<int>(cases.size()), static_cast<int>(schedules.size()), static_cast<int>(ranks.size()),
-            static_cast<int>(transports.size())};
+  /// Every combination, except where a case can never run under a schedule. A case runs under its own schedule once, on
+  /// that schedule's number of ranks.
+  std::vector<Row> rows() {
+    std::vector<Row> rows;
+    for (int c = 0; c < static_cast<int>(cases.size()); ++c)
+      for (int s = 0; s < static_cast<int>(schedules.size()); ++s) {
+        if (!is_possible(c, s)) continue;
+        const int numbers = is_own({c, s}) ? 1 : static_cast<int>(ranks.size());
+        for (int r = 0; r < numbers; ++r)
+          for (int t = 0; t < static_cast<int>(transports.size()); ++t) rows.push_back({c, s, r, t});
+      }
+    return rows;
   }
 
   /// Why a row is unsupported; empty when it is supported.
@@ -146,13 +157,7 @@ class Choices {
     return words;
   }
 
-  /// A case with its own schedule runs under that once, on its number of ranks; no other case runs under it.
-  bool is_meant(const Row& row) const {
-    return is_own(row) == !cases[row[0]].schedule_csv.empty() && (!is_own(row) || row[2] == 0);
-  }
-
   bool pairs_only;
-  bool whole;               ///< a whole profile: rows that are not meant are left out without a reason
   bool every_rank = false;  ///< the profile `ranks`
   std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;
@@ -164,18 +169,27 @@ class Choices {
 
   bool is_own(const Row& row) const { return schedules[row[1]].name == kOwnSchedule; }
 
+  /// Whether the case may run under the schedule on some number of ranks.
+  bool is_possible(int c, int s) {
+    const bool has_own = !cases[c].schedule_csv.empty();
+    if (has_own || is_own({c, s})) return has_own && is_own({c, s});
+    return std::ranges::all_of(ranks, [&](int n) {
+      const auto& [schedule, refusal] = schedule_for(s, n, cases[c].microbatches);
+      return !refusal.empty() || why_never(cases[c], schedule, models_).empty();
+    });
+  }
+
   /// For a case with its own schedule, or a row under "own".
   std::string why_not_own(const Row& row) const {
     const reference::Case& c = cases[row[0]];
     if (c.schedule_csv.empty()) return "it has no schedule of its own";
     if (!is_own(row)) return "it has a schedule of its own, which must be followed (--schedule own)";
     const auto own_ranks = static_cast<int>(std::ranges::count(c.schedule_csv, '\n'));
-    if (selection_.ranks && ranks[row[2]] != own_ranks)
-      return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + std::to_string(ranks[row[2]]);
+    if (ranks_are_given_ && std::ranges::find(ranks, own_ranks) == ranks.end())
+      return "its own schedule is for " + std::to_string(own_ranks) + " ranks, not " + numbers_text(ranks);
     if (!options_.backend.ranks.empty() &&
         std::ranges::find(options_.backend.ranks, own_ranks) == options_.backend.ranks.end())
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
-    if (row[2] > 0) return "its own schedule is for " + std::to_string(own_ranks) + " ranks only";
     try {
       return why_unsupported(c, make_schedule(ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks, c.microbatches),
                              models_, options_.remat);
@@ -199,31 +213,24 @@ class Choices {
   const RunOptions& options_;
   const Selection& selection_;
   ModelFacts& models_;
+  bool ranks_are_given_ = false;
   std::vector<std::string> too_few_rows_;  ///< by case: empty, or why it has too few rows for the micro-batches
   std::map<std::tuple<int, int, int>, Made> made_;
   std::map<std::tuple<int, int, int>, std::string> reasons_;
 };
 
-std::vector<Row> every_row(const std::vector<int>& sizes) {
-  std::vector<Row> rows;
-  for (int c = 0; c < sizes[0]; ++c)
-    for (int s = 0; s < sizes[1]; ++s)
-      for (int r = 0; r < sizes[2]; ++r)
-        for (int t = 0; t < sizes[3]; ++t) rows.push_back({c, s, r, t});
-  return rows;
-}
-
 /// Rows that cover all pairs; and one for each case and schedule without a supported row, which has the reason.
 std::vector<Row> rows_for_pairs(Choices& choices) {
-  const std::vector<int> sizes = choices.sizes();
   std::map<std::string, int> numbers;
   std::vector<Row> possible;
   std::vector<std::vector<int>> shows;
   std::vector<int> schedules;
-  std::vector<std::vector<bool>> together(sizes[0], std::vector<bool>(sizes[1]));
-  for (Row& row : every_row(sizes)) {
+  std::map<std::pair<int, int>, Row> unsupported;  // by case and schedule; the first row has the reason
+  for (Row& row : choices.rows())
+    if (!choices.why_not(row).empty()) unsupported.try_emplace({row[0], row[1]}, row);
+  for (Row& row : choices.rows()) {
     if (!choices.why_not(row).empty()) continue;
-    together[row[0]][row[1]] = true;
+    unsupported.erase({row[0], row[1]});
     std::vector<int>& shown = shows.emplace_back();
     for (const std::string& word : choices.shown_by(row))
       shown.push_back(numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
@@ -232,9 +239,7 @@ std::vector<Row> rows_for_pairs(Choices& choices) {
   }
   std::vector<Row> rows;
   for (const int i : covering_rows(shows, schedules)) rows.push_back(possible[i]);
-  for (int c = 0; c < sizes[0]; ++c)
-    for (int s = 0; s < sizes[1]; ++s)
-      if (!together[c][s] && (!choices.whole || choices.is_meant({c, s, 0, 0}))) rows.push_back({c, s, 0, 0});
+  for (auto& [pair, row] : unsupported) rows.push_back(std::move(row));
   std::sort(rows.begin(), rows.end());
   return rows;
 }
@@ -273,6 +278,12 @@ void require_a_run(const std::vector<PlannedRun>& runs, const std::string& file)
 
 }  // namespace
 
+std::string numbers_text(const std::vector<int>& numbers, std::string_view separator) {
+  std::vector<std::string> texts;
+  for (const int n : numbers) texts.push_back(std::to_string(n));
+  return join(texts, separator);
+}
+
 Job empty_job(const RunOptions& options, int ranks) {
   Job job;
   job.ranks = ranks;
@@ -283,29 +294,37 @@ Job empty_job(const RunOptions& options, int ranks) {
   job.recompute = options.recompute;
   job.remat = options.remat.mode;
   job.remat_policy = options.remat.policy;
+  if (!options.corpus.empty() && !options.backend.foreign)
+    job.corpus = std::filesystem::absolute(ReportFolder(options.report).corpus()).string();
   return job;
 }
 
 std::vector<int> ranks_of_backend(std::vector<int> wanted, const Selection& selection, const BackendSpec& backend) {
   if (backend.ranks.empty()) return wanted;
-  std::erase_if(wanted, [&](int n) { return std::ranges::find(backend.ranks, n) == backend.ranks.end(); });
+  const auto is_missing = [&](int n) { return std::ranges::find(backend.ranks, n) == backend.ranks.end(); };
+  if (const auto named = std::ranges::find_if(selection.ranks, is_missing); named != selection.ranks.end())
+    throw InputError("--ranks: " + std::to_string(*named) + " given; the backend's file says " +
+                     numbers_text(backend.ranks));
+  std::erase_if(wanted, is_missing);
   if (!wanted.empty()) return wanted;
-  if (!selection.ranks) return {backend.ranks.back()};
-  std::vector<std::string> numbers;
-  for (const int n : backend.ranks) numbers.push_back(std::to_string(n));
-  throw InputError("--ranks: " + std::to_string(*selection.ranks) + " given; the backend's file says " + join(numbers));
+  return {backend.ranks.back()};
 }
 
-std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models,
-                            const engine::RematOptions& remat) {
-  const int most_stages = models.most_stages(c.model, c.dtype);
-  if (schedule.stages > most_stages)
-    return std::to_string(most_stages - 1) + " split points, enough for " + std::to_string(most_stages) +
-           " stages; the schedule has " + std::to_string(schedule.stages);
+std::string why_never(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models) {
   if (trains(c) && !schedule::has_backward(schedule)) return "it trains, and the schedule has no backward";
   if (trains(c) && schedule.replicas() > 1 && models.has_buffers(c))
     return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
            " replicas of the model, each with its own";
+  return {};
+}
+
+std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models,
+                            const engine::RematOptions& remat) {
+  if (std::string never = why_never(c, schedule, models); !never.empty()) return never;
+  const int most_stages = models.most_stages(c.model, c.dtype);
+  if (schedule.stages > most_stages)
+    return std::to_string(most_stages - 1) + " split points, enough for " + std::to_string(most_stages) +
+           " stages; the schedule has " + std::to_string(schedule.stages);
   if (schedule::has_communication(schedule)) {
     const std::vector<std::string> problems = schedule::violations(
         schedule, models.edges(c, schedule.stages), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
@@ -315,8 +334,8 @@ std::string why_unsupported(const reference::Case& c, const schedule::Schedule& 
 }
 
 RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes) {
-  const int ranks = processes.value_or(options.selection.ranks_or_default());
-  if (ranks < 1) throw InputError("--ranks: " + std::to_string(ranks) + " given; 1 or more are needed");
+  for (const int ranks : options.selection.ranks)
+    if (ranks < 1) throw InputError("--ranks: " + std::to_string(ranks) + " given; 1 or more are needed");
   if (options.microbatches < 0)
     throw InputError("--microbatches: " + std::to_string(options.microbatches) + " given; 1 or more are needed");
   engine::check_remat(options.remat, options.recompute != "never");
@@ -325,10 +344,10 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
     throw InputError("--mutant: " + options.mutant + " needs " + std::to_string(options.mutant_ranks) +
                      " ranks or more");
   RunPlan plan;
-  for (const Row& row : choices.pairs_only ? rows_for_pairs(choices) : every_row(choices.sizes()))
-    if (!choices.whole || choices.is_meant(row)) plan.runs.push_back(choices.run(row));
+  for (const Row& row : choices.pairs_only ? rows_for_pairs(choices) : choices.rows())
+    plan.runs.push_back(choices.run(row));
   plan.groups = group(options, plan.runs);
-  if (plan.groups.empty()) refuse(plan.runs.front());
+  if (plan.groups.empty()) refuse(plan.runs.empty() ? choices.run({0, 0, 0, 0}) : plan.runs.front());
   for (const ChosenSchedule& schedule : choices.schedules)
     if (!schedule.csv.empty()) require_a_run(plan.runs, schedule.name);
   plan.schedules = std::move(choices.schedules);

@@ -6,13 +6,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/plan/model_facts.h"
 #include "conformance/plan/planned_run.h"
 #include "conformance/protocol/backend_file.h"
-#include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/job.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/protocol/transport_kind.h"
 #include "reference/case.h"
 #include "runtime/engine/stage/remat_options.h"
@@ -23,16 +24,24 @@ namespace plumbline::conformance {
 /// Which runs the user asked for; make_plan() chooses the rest.
 struct Selection {
   std::optional<std::string> profile;
-  std::string case_glob;                 ///< empty: the whole profile
+  std::string case_glob;                 ///< patterns, see select(); empty: the whole profile
   std::optional<std::string> schedules;  ///< patterns and .csv files, see choose_schedules()
   std::optional<TransportKind> transport;
-  std::optional<int> ranks;
+  std::vector<int> ranks;  ///< ascending, each once; empty: not named
 
-  /// Defaults: core, threads, 4.
+  /// Defaults: core, threads.
   std::string profile_or_default() const { return profile.value_or("core"); }
   TransportKind transport_or_default() const { return transport.value_or(TransportKind::Threads); }
-  int ranks_or_default() const { return ranks.value_or(4); }
 };
+
+/// Where nothing says how many.
+inline constexpr int kDefaultRanks = 4;
+
+/// "2, 4, 8"
+std::string numbers_text(const std::vector<int>& numbers, std::string_view separator = ", ");
+
+/// Whose results stay in the report folder.
+enum class Keep { All, Failures };
 
 struct RunOptions {
   Selection selection;
@@ -45,10 +54,14 @@ struct RunOptions {
   double timeout_seconds = 60;
   bool throughput = false;  ///< measure the speed of schedules as well
   BackendSpec backend;
+  std::filesystem::path corpus;  ///< the user's folder of cases, already added (corpus.h); empty: none
   std::filesystem::path report = "plumbline-report";
   bool resume = false;            ///< continue the interrupted run in `report`
   std::filesystem::path waivers;  ///< empty: nothing is waived
-  std::string command_line;       ///< for the report
+  Keep keep = Keep::All;
+  bool verbose = false;               ///< print every verdict
+  std::string program = "plumbline";  ///< as it was called
+  std::string command_line;           ///< for the report
 };
 
 /// The runs that one launch of ranks executes.
@@ -68,11 +81,14 @@ struct RunPlan {
 /// The job of a group that has no cases yet.
 Job empty_job(const RunOptions& options, int ranks);
 
+/// A case that a schedule can never take is not planned under it: a case with a schedule of its own under another one,
+/// and those of why_never(). Any other run that is not possible is planned, with the reason.
+///
 /// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
 /// threads and over MPI where there is MPI. nightly runs all combinations; core runs rows (covering.h) that cover every
 /// possible pair of these kinds: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
-/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. A number of ranks, a transport
+/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. Numbers of ranks, a transport
 /// or schedules that the user named are the only ones. The profile smoke has its own few schedules. A case with its own
 /// schedule runs under that alone, named "own", on as many ranks as it has.
 ///
@@ -83,12 +99,16 @@ Job empty_job(const RunOptions& options, int ranks);
 RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes = {});
 
 /// The numbers of ranks among `wanted` that the backend supports, or else its largest. Throws InputError where it does
-/// not support the one that the user named.
+/// not support one that the user named.
 std::vector<int> ranks_of_backend(std::vector<int> wanted, const Selection& selection, const BackendSpec& backend);
 
-/// Why `c` cannot run under `schedule`, in one line; empty when it can: its model has too few split points, it writes
-/// buffers and the schedule has several replicas of the model, it trains and the schedule has no backward, the
-/// transfers in the schedule are not those that its stages need, or its stages cannot be partitioned by `remat`.
+/// Why `c` cannot run under a schedule of this kind, on whatever number of ranks, in one line; empty when it may: it
+/// trains and the schedule has no backward, or it writes buffers and the schedule has several replicas of the model.
+std::string why_never(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models);
+
+/// Why `c` cannot run under `schedule`, in one line; empty when it can: why_never(), its model has too few split
+/// points, the transfers in the schedule are not those that its stages need, or its stages cannot be partitioned by
+/// `remat`.
 std::string why_unsupported(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models,
                             const engine::RematOptions& remat = {});
 

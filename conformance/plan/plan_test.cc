@@ -98,7 +98,7 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     RunOptions one;
     one.selection.profile = "nightly";
-    one.selection.ranks = ranks;
+    one.selection.ranks = {ranks};
     for (const Row& row : rows(make_plan(one), true))
       for (const std::string& word : said_by(row)) wanted.insert(word);
     for (const char* feature : {"exact", "same-order", "none", "dicts", "shared", "uneven"})
@@ -125,11 +125,11 @@ TEST(Plan, ACaseWithAScheduleOfItsOwnRunsUnderThatAlone) {
   EXPECT_EQ(rows(make_plan(options), true),
             (std::set<Row>{{"exact-own-three-ranks", "own", 3, TransportKind::Threads}}));
   options.selection.schedules = "own";
-  options.selection.ranks = 3;
+  options.selection.ranks = {3};
   EXPECT_EQ(make_plan(options).groups.at(0).job.cases.at(0).csv, find_case("exact-own-three-ranks").schedule_csv);
-  options.selection.ranks = 2;
+  options.selection.ranks = {2};
   EXPECT_THROW(make_plan(options), InputError);
-  options.selection.ranks.reset();
+  options.selection.ranks.clear();
   options.selection.schedules = "1f1b";
   EXPECT_THROW(make_plan(options), InputError);
   options.selection.case_glob = "mlp";
@@ -161,7 +161,7 @@ TEST(Plan, GroupsHoldTheRunsThatCanBe) {
 
 TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
   RunOptions options;
-  options.selection.ranks = 2;
+  options.selection.ranks = {2};
   for (const PlannedRun& run : make_plan(options).runs)
     EXPECT_TRUE(run.id.ranks == 2 || run.unsupported.find("its own schedule is for") == 0) << run.id.case_id;
   options.selection.transport = TransportKind::Threads;
@@ -179,6 +179,68 @@ TEST(Plan, WhatTheUserNamesIsTheOnlyOne) {
   // Under mpirun there is one group whatever the profile.
   options.selection.transport = TransportKind::Mpi;
   EXPECT_EQ(rows(make_plan(options, /*processes=*/4), true), (std::set<Row>{{"mlp", "gpipe", 4, TransportKind::Mpi}}));
+}
+
+TEST(Plan, SeveralNumbersOfRanksAreAllTaken) {
+  RunOptions options;
+  options.selection.case_glob = "mlp,exact-own-three-ranks";
+  options.selection.schedules = "gpipe,own";
+  options.selection.ranks = {2, 3, 8};
+  const RunPlan plan = make_plan(options);
+  std::set<Row> expected = {{"exact-own-three-ranks", "own", 3, TransportKind::Threads}};
+  for (const int ranks : {2, 3, 8}) expected.insert({"mlp", "gpipe", ranks, TransportKind::Threads});
+  EXPECT_EQ(rows(plan, true), expected);
+  EXPECT_EQ(plan.runs.size(), expected.size());
+
+  options = {};  // core: fewer rows than all, on these numbers alone
+  options.selection.ranks = {2, 8};
+  std::set<int> ranks;
+  for (const Row& row : rows(make_plan(options), true)) ranks.insert(std::get<2>(row));
+  EXPECT_EQ(ranks, (std::set<int>{2, 8}));
+  EXPECT_LT(rows(make_plan(options), true).size(), 5 * corpus().size());
+
+  options.backend.ranks = {2, 4};
+  testing::expect_part(testing::refusal([&] { make_plan(options); }), "--ranks: 8 given; the backend's file says 2, 4");
+  options.selection.ranks.clear();
+  for (const Row& row : rows(make_plan(options), true))
+    EXPECT_TRUE(std::get<2>(row) == 2 || std::get<2>(row) == 4) << std::get<0>(row);
+}
+
+/// Whether a case and a schedule go together, from what they are alone.
+bool can_ever_go_together(const reference::Case& c, const std::string& schedule) {
+  const bool trains = std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end();
+  const bool two_models = schedule == "dualpipe" || schedule == "chimera";
+  if (!c.schedule_csv.empty() || schedule == "own") return !c.schedule_csv.empty() && schedule == "own";
+  if (schedule == "dualpipe" && c.microbatches < 4) return true;  // there is no such schedule: that is the reason
+  return !trains || (schedule != "forward-only" && !(two_models && c.model.find("bn") != std::string::npos));
+}
+
+TEST(Plan, WhatCanNeverBeIsNotPlanned) {
+  for (const char* profile : {"core", "nightly", "ranks"}) {
+    RunOptions options;
+    options.selection.profile = profile;
+    std::set<std::string> planned, expected;
+    for (const PlannedRun& run : make_plan(options).runs) planned.insert(run.id.case_id + " x " + run.id.schedule);
+    std::vector<std::string> schedules = schedule::schedule_names();
+    schedules.emplace_back("own");
+    for (const reference::Case& c : conformance::profile(profile))
+      for (const std::string& schedule : schedules)
+        if (can_ever_go_together(c, schedule)) expected.insert(c.id + " x " + schedule);
+    std::vector<std::string> more;
+    std::ranges::set_difference(planned, expected, std::back_inserter(more));
+    EXPECT_EQ(more, std::vector<std::string>{}) << profile;
+    if (std::string_view(profile) == "nightly") {
+      EXPECT_EQ(planned, expected);
+    }
+  }
+  RunOptions options;
+  options.selection.case_glob = "mlp";
+  options.selection.schedules = "forward-only";
+  EXPECT_EQ(testing::refusal([&] { make_plan(options); }),
+            "nothing to run: mlp x forward-only on 4 ranks: it trains, and the schedule has no backward");
+  options.selection.case_glob = "exact-own-three-ranks";
+  options.selection.schedules = "1f1b";
+  testing::expect_part(testing::refusal([&] { make_plan(options); }), "it has a schedule of its own");
 }
 
 TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {
@@ -226,9 +288,9 @@ TEST(Plan, AMutantNeedsItsRanks) {
   options.selection.case_glob = "mlp";
   options.mutant = "swap-microbatches";
   options.mutant_ranks = 2;
-  options.selection.ranks = 1;
+  options.selection.ranks = {1};
   testing::expect_part(testing::refusal([&] { make_plan(options); }), "swap-microbatches needs 2 ranks");
-  options.selection.ranks = 2;
+  options.selection.ranks = {2};
   EXPECT_FALSE(make_plan(options).groups.empty());
 }
 
@@ -238,7 +300,7 @@ TEST(Plan, AScheduleFromAFileRunsWhereItFits) {
   std::ofstream(path) << "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n";
   RunOptions options;
   options.selection.schedules = path;
-  options.selection.ranks = 2;
+  options.selection.ranks = {2};
   const RunPlan plan = make_plan(options);
   for (const PlannedRun& run : plan.runs) {
     EXPECT_EQ(run.unsupported.empty(), find_case(run.id.case_id).microbatches == 1) << run.id.case_id;
@@ -265,7 +327,7 @@ TEST(Plan, AFileAloneBringsItsOwnNumberOfRanks) {
   EXPECT_EQ(ranks(), std::vector<int>{3});
   *options.selection.schedules += ",1f1b";
   EXPECT_THROW(ranks(), InputError) << "beside a name there is no number that both have";
-  options.selection.ranks = 2;
+  options.selection.ranks = {2};
   options.selection.schedules = path;
   EXPECT_THROW(ranks(), InputError) << "what the user says counts";
 }
@@ -278,7 +340,7 @@ TEST(Plan, AFileThatFitsNoCaseIsRefused) {
   RunOptions options;
   options.selection.case_glob = "exact-one-microbatch";
   options.selection.schedules = "1f1b," + path;
-  options.selection.ranks = 2;
+  options.selection.ranks = {2};
   testing::expect_part(testing::refusal([&] { make_plan(options); }),
                        path + " on 2 ranks: rank 1, position 2 (1SEND_B0)");
 }

@@ -3,7 +3,7 @@
 
 #include "conformance/program/batch.h"
 #include "conformance/program/prepare.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/io/tensor_file.h"

@@ -208,7 +208,7 @@ int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string
   process.environment = conformance::rank_environment();
   conformance::end_children_on_signals();
   process.silence_timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * (120 + 2 * options.timeout_seconds)));
-  process.on_output = [&](std::string_view piece) { out << piece << std::flush; };
+  process.on_output = [&](std::string_view piece, const auto&) { out << piece << std::flush; };
   const conformance::ProcessResult ended = conformance::run_process(process);
   if (!ended.could_not_start.empty()) throw Error(ended.could_not_start);
   if (ended.exit_code && !ended.timed_out) return *ended.exit_code;

@@ -12,7 +12,7 @@
 namespace plumbline::conformance {
 namespace {
 
-constexpr const char* kSchema = "plumbline-backend/1";
+constexpr const char* kBackendSchema = "plumbline-backend/1";
 constexpr double kLongest = 1e6;  // seconds
 const std::vector<std::string> kKeys = {"schema", "name",  "argv",    "launcher",    "launcher_verbs",
                                         "folder", "ranks", "waivers", "environment", "timeouts"};
@@ -173,9 +173,9 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
   const toml::table root = parse_toml(text, path.string());
   const Reader read(root, path.string());
   read.expect_keys(root, kKeys);
-  const std::string expected = std::string("expected schema = \"") + kSchema + "\"";
+  const std::string expected = std::string("expected schema = \"") + kBackendSchema + "\"";
   if (!root.contains("schema")) throw InputError(path.string() + ":1: no schema; " + expected);
-  if (read.text("schema", "") != kSchema) read.refuse(*root.get("schema"), "another schema; " + expected);
+  if (read.text("schema", "") != kBackendSchema) read.refuse(*root.get("schema"), "another schema; " + expected);
   BackendSpec spec;
   spec.given = path.string();
   spec.argv = read.command("argv");

@@ -5,41 +5,56 @@
 #include <charconv>
 #include <sstream>
 
+#include "conformance/protocol/backend_log.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
+#include "runtime/io/write_text.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// Splits output into lines as it arrives and extracts the events. Events are short, so longer lines are dropped.
+/// Splits output into lines as it arrives: events, and other text. Events are short, so a longer line is text.
 class EventReader {
  public:
-  explicit EventReader(const OnEvent& on_event) : on_event_(on_event) {}
+  EventReader(const OnEvent& on_event, BackendLog& log) : on_event_(on_event), log_(log) {}
+  ~EventReader() { log_.add(line_); }
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
+
   void read(std::string_view piece) {
     size_t begin = 0, end = line_.size();  // the rest of earlier pieces has no end of line
     line_ += piece;
     while ((end = line_.find('\n', end)) != std::string::npos) {
       const std::string_view line = std::string_view(line_).substr(begin, end - begin);
-      if (!too_long_ && line.starts_with(kEventPrefix)) on_event_(parse_event(line.substr(kEventPrefix.size())));
-      too_long_ = false;
       begin = ++end;
+      if (!in_long_line_ && line.starts_with(kEventPrefix)) {
+        on_event_(parse_event(line.substr(kEventPrefix.size())));
+      } else {
+        log_.add(line);
+        log_.add("\n");
+      }
+      in_long_line_ = false;
     }
     line_.erase(0, begin);
-    if (line_.size() > kLongest) line_.clear(), too_long_ = true;
+    if (line_.size() <= kLongest) return;
+    log_.add(line_);
+    line_.clear();
+    in_long_line_ = true;
   }
 
  private:
   static constexpr size_t kLongest = 4096;
   const OnEvent& on_event_;
+  BackendLog& log_;
   std::string line_;
-  bool too_long_ = false;
+  bool in_long_line_ = false;
 };
 
 /// The deadline of the backend's current activity.
-class Limits {
+class ActivityDeadline {
  public:
-  explicit Limits(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "no event"); }
+  explicit ActivityDeadline(const BackendSpec& spec) : spec_(spec) { expect(spec_.start, "no event"); }
   void saw(const JobEvent& event) {
     if (!event.done && event.throughput)
       due_ = {};
@@ -207,6 +222,8 @@ std::string CommandBackend::answer(const std::string& verb, const std::string& j
   ProcessOptions process = options_for(spec_, transport_, verb, 1, job, "");
   process.timeout = spec_.start;
   const ProcessResult ended = run_process(process);
+  if (!job.empty() && !ended.errors.empty())
+    append_text_file(backend_log(std::filesystem::path(job).parent_path()), ended.errors);
   if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
   if (const std::string stray = stray_words(ended.output, verb == "plan" ? '[' : '{'); !stray.empty())
     throw BackendError(spec_.name + ": " + verb + ": " + stray);
@@ -235,9 +252,11 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
   const std::filesystem::path job_file = written_job(job, out);
   ProcessOptions process =
       options_for(spec_, transport_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
-  Limits limits(spec_);
+  ActivityDeadline limits(spec_);
   process.due = [&] { return limits.due(); };
+  BackendLog log(job, job_file.parent_path());
   bool any_event = false, late = false;
+  const std::function<void()>* hear_errors = nullptr;
   const auto take = [&](const JobEvent& event) {
     late = late || std::chrono::steady_clock::now() >= limits.due().at;
     if (late) return;  // it is being ended: later events are ignored
@@ -245,12 +264,18 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
     if (event.index >= count)
       throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
     any_event = true;
+    if (!event.failed.empty()) (*hear_errors)();  // its traceback has come before the event
+    log.saw(event);
     on_event(event);
     limits.saw(event);  // starts the deadline now: the time in on_event is not the backend's
   };
   const OnEvent taking = take;
-  EventReader events(taking);
-  process.on_output = [&](std::string_view piece) { events.read(piece); };
+  EventReader events(taking, log);
+  process.on_errors = [&](std::string_view piece) { log.add(piece); };
+  process.on_output = [&](std::string_view piece, const std::function<void()>& hear) {
+    hear_errors = &hear;
+    events.read(piece);
+  };
   JobResult result;
   try {
     result = result_of(run_process(process));

@@ -23,7 +23,8 @@ struct Text {
 constexpr Text kTexts[] = {{"mutant", &Job::mutant},
                            {"recompute", &Job::recompute},
                            {"remat", &Job::remat},
-                           {"remat_policy", &Job::remat_policy}};
+                           {"remat_policy", &Job::remat_policy},
+                           {"corpus", &Job::corpus}};
 
 double not_negative(const JsonPlace& place) {
   if (!place.json().is_number() || !(place.json().get<double>() >= 0)) place.fail("a number of at least 0");
@@ -85,7 +86,7 @@ Job read_job(const std::filesystem::path& path) {
   const JsonPlace json(document, source);
   if (json["format"].json() != kFormat) json["format"].fail(std::string("\"") + kFormat + "\"");
   json.expect_only({"format", "ranks", "seed", "timeout_seconds", "microbatches", "mutant", "recompute", "remat",
-                    "remat_policy", "cases", "throughput"});
+                    "remat_policy", "corpus", "cases", "throughput"});
   Job job;
   job.ranks = json["ranks"].small(1, kMost);
   const nlohmann::json& seed = json["seed"].json();

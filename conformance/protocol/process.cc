@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "conformance/protocol/capped_text.h"
 #include "runtime/error.h"
 
 extern char** environ;
@@ -90,33 +91,6 @@ struct Pipe {
     read_end.reset(ends[0]);
     write_end.reset(ends[1]);
   }
-};
-
-/// Output without its middle once it exceeds the limit.
-class CappedOutput {
- public:
-  explicit CappedOutput(size_t limit) : half_(std::max<size_t>(limit / 2, 1)) {}
-  void add(std::string_view piece) {
-    const size_t to_head = std::min(half_ - head_.size(), piece.size());
-    head_.append(piece.substr(0, to_head));
-    tail_.append(piece.substr(to_head));
-    if (tail_.size() > 2 * half_) drop_to(half_);
-  }
-  std::string text() {
-    if (tail_.size() > half_) drop_to(half_);
-    if (dropped_ == 0) return head_ + tail_;
-    return head_ + "\n[... " + std::to_string(dropped_) + " bytes left out ...]\n" + tail_;
-  }
-
- private:
-  void drop_to(size_t keep) {
-    dropped_ += tail_.size() - keep;
-    tail_.erase(0, tail_.size() - keep);
-  }
-  size_t half_;
-  size_t dropped_ = 0;
-  std::string head_;
-  std::string tail_;
 };
 
 /// The C form of a list of strings; valid as long as `strings`.
@@ -230,6 +204,12 @@ class Child {
     return read_after(0, ended);
   }
 
+  /// A piece of the second pipe, without waiting; valid beside a piece of the first. Empty if there is no more.
+  std::string_view errors() {
+    pollfd event = {open_[1] ? printed_[1]->read_end.get() : -1, POLLIN, 0};
+    return poll(&event, 1, 0) > 0 ? read_from(1) : std::string_view();
+  }
+
   void terminate() { kill(-pid_, SIGTERM); }
 
   void kill_all() {
@@ -253,11 +233,15 @@ class Child {
     if (events[2].revents != 0) ended = true;
     for (size_t i = 0; i < printed_.size(); ++i) {
       if (events[i].revents == 0) continue;
-      const ssize_t count = read(printed_[i]->read_end.get(), buffer_.data(), buffer_.size());
-      if (count == 0) open_[i] = false;
-      if (count > 0) return {{buffer_.data(), static_cast<size_t>(count)}, i == 1};
+      if (const std::string_view text = read_from(i); !text.empty()) return {text, i == 1};
     }
     return {};
+  }
+
+  std::string_view read_from(size_t i) {
+    const ssize_t count = read(printed_[i]->read_end.get(), buffers_[i].data(), buffers_[i].size());
+    if (count == 0) open_[i] = false;
+    return count > 0 ? std::string_view(buffers_[i].data(), static_cast<size_t>(count)) : std::string_view();
   }
 
   pid_t pid_;
@@ -266,7 +250,7 @@ class Child {
   std::array<Pipe*, 2> printed_;  // the second stays empty if both kinds of output go into the first
   std::array<bool, 2> open_ = {true, true};
   Pipe ended_;  // its write end is closed once the child has ended
-  std::array<char, 65536> buffer_;
+  std::array<std::array<char, 65536>, 2> buffers_;
   std::thread watcher_;
 };
 
@@ -290,12 +274,23 @@ ProcessResult run_process(const ProcessOptions& options) {
     return result;
   }
   Child child(pid, mark, pipe, errors_pipe);
-  CappedOutput output(options.output_limit), errors(options.output_limit);
+  CappedText output(options.output_limit), errors(options.output_limit);
   Clock::time_point last_output = start;
+  const auto take_error = [&](std::string_view text) {
+    errors.add(text);
+    if (options.on_errors) options.on_errors(text);
+  };
+  const std::function<void()> hear_errors = [&] {
+    for (std::string_view text = child.errors(); !text.empty(); text = child.errors()) take_error(text);
+  };
   const auto take = [&](const Piece& piece) {
     if (piece.text.empty()) return;
-    (piece.is_error ? errors : output).add(piece.text);
-    if (!piece.is_error && options.on_output) options.on_output(piece.text);
+    if (piece.is_error) {
+      take_error(piece.text);
+    } else {
+      output.add(piece.text);
+      if (options.on_output) options.on_output(piece.text, hear_errors);
+    }
     last_output = Clock::now();  // the time in the callback is not the child's silence
   };
 

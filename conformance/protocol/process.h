@@ -32,8 +32,10 @@ struct ProcessOptions {
     std::string reason;
   };
   std::function<Due()> due;
-  /// Called with each piece of output as it arrives, uncapped, in the thread that called run_process.
-  std::function<void(std::string_view)> on_output;
+  /// Called with each piece of output as it arrives, uncapped, in the thread that called run_process. `hear_errors`
+  /// first passes on what has arrived on stderr, with `separate_errors`.
+  std::function<void(std::string_view piece, const std::function<void()>& hear_errors)> on_output;
+  std::function<void(std::string_view piece)> on_errors;  ///< the same for stderr, with `separate_errors`
 };
 
 struct ProcessResult {

@@ -52,7 +52,7 @@ TEST(Process, ExitCodeAndOutputInOrder) {
 TEST(Process, TimeSpentInTheCallbackIsNotTheChildsSilence) {
   ProcessOptions options = shell("echo one; sleep 0.2; echo two");
   options.silence_timeout = 5000ms;
-  options.on_output = [first = true](std::string_view) mutable {
+  options.on_output = [first = true](std::string_view, const auto&) mutable {
     if (std::exchange(first, false)) std::this_thread::sleep_for(6000ms);
   };
   const ProcessResult result = run_process(options);
@@ -139,7 +139,7 @@ TEST(Process, OutputKeepsItsHeadAndTail) {
   ProcessOptions options = shell("printf HEAD; head -c 3000000 /dev/zero | tr '\\0' x; printf TAIL");
   options.output_limit = 1000;
   size_t seen = 0;
-  options.on_output = [&](std::string_view piece) { seen += piece.size(); };
+  options.on_output = [&](std::string_view piece, const auto&) { seen += piece.size(); };
   const std::string output = run_process(options).output;
   EXPECT_EQ(seen, 3000008u);
   EXPECT_EQ(output,
@@ -163,7 +163,7 @@ TEST(Process, WaitingDoesNotSpin) {
 TEST(Process, AnExceptionOfTheListenerKillsTheChild) {
   pid_t pid = 0;
   ProcessOptions options = shell("echo $$; exec sleep 1000");
-  options.on_output = [&](std::string_view piece) {
+  options.on_output = [&](std::string_view piece, const auto&) {
     pid = std::stoi(std::string(piece));
     throw Error("enough");
   };
@@ -179,7 +179,7 @@ TEST(Process, SignalsReachTheChildren) {
   if (supervisor == 0) {
     end_children_on_signals();
     ProcessOptions options = shell("echo $$; exec sleep 1000");
-    options.on_output = [&](std::string_view piece) {
+    options.on_output = [&](std::string_view piece, const auto&) {
       if (write(ends[1], piece.data(), piece.size()) < 0) _exit(1);
     };
     run_process(options);

@@ -32,12 +32,6 @@ reference::ResultKind kind_of(const JsonPlace& place) {
   return static_cast<reference::ResultKind>(found - names.begin());
 }
 
-std::vector<std::string> texts(const JsonPlace& place) {
-  std::vector<std::string> all;
-  for (const JsonPlace& item : place.items()) all.push_back(item.text());
-  return all;
-}
-
 /// Names that a backend chose, which become file names.
 std::vector<std::string> own_names(const JsonPlace& place) {
   std::set<std::string> known;
@@ -51,7 +45,7 @@ std::vector<std::string> own_names(const JsonPlace& place) {
     if (!known.insert(name).second) item.refuse("\"" + name + "\" appears twice");
   }
   if (known.empty()) place.fail("a list of at least one name");
-  return texts(place);
+  return place.texts();
 }
 
 /// Reads the members that only a backend with custom models has, and refuses those that it cannot have.
@@ -132,11 +126,11 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   BackendDescription description;
   description.name = json["name"].text();
   description.version = json["version"].text();
-  if (const auto features = json.find("features")) description.features = texts(*features);
+  if (const auto features = json.find("features")) description.features = features->texts();
   if (const JsonPlace schedules = json["schedules"]; schedules.json().is_string())
     schedules.one_of({"any"});
   else
-    description.schedules = texts(schedules);
+    description.schedules = schedules.texts();
   for (const JsonPlace& item : json["delivers"].items()) {
     const reference::ResultKind kind = kind_of(item);
     if (std::ranges::find(description.delivers, kind) != description.delivers.end())

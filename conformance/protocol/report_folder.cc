@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kResultExtension = ".safetensors";
 constexpr const char* kTimelines = "timelines";
+constexpr const char* kBackendLog = "backend.log";
 
 }  // namespace
 
@@ -75,6 +76,12 @@ std::filesystem::path recording_folder(const std::filesystem::path& out, const J
 std::filesystem::path exported_case(const JobCase& item) {
   return std::filesystem::path("cases") / std::filesystem::path(item.schedule).filename() / item.id;
 }
+
+std::filesystem::path backend_log(const std::filesystem::path& out, const JobCase& item) {
+  return out / "logs" / std::filesystem::path(item.schedule).filename() / item.id / kBackendLog;
+}
+
+std::filesystem::path backend_log(const std::filesystem::path& out) { return out / kBackendLog; }
 
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {
   return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");

@@ -5,10 +5,13 @@
 //   report.json                         the whole report, written at the end
 //   timelines/0.svg                     pictures of measurements, part of the report
 //   junit.xml  matrix.svg  matrix.html  the report in other formats
+//   results/corpus/                     the user's files of cases (--corpus), as they were when the run began
 //   results/mpi-4/                      the output folder of a job (--out), by transport and number of ranks:
 //     job.json                            the job
 //     1f1b/ID/rank0.safetensors           the results of a rank; rank0.json for a recording (recording.h)
 //     cases/1f1b/ID/                      the exported case, for a backend that reads files only
+//     logs/1f1b/ID/backend.log            what the backend printed during the case; without a file: nothing
+//     backend.log                         what it printed outside of the cases
 //     throughput/0/rank0.json             the times of a rank in one measurement
 #pragma once
 
@@ -33,6 +36,7 @@ class ReportFolder {
   std::filesystem::path matrix_picture() const { return path_ / "matrix.svg"; }
   std::filesystem::path matrix_page() const { return path_ / "matrix.html"; }
   std::filesystem::path results() const { return path_ / "results"; }
+  std::filesystem::path corpus() const { return results() / "corpus"; }
 
   /// The paths that a new run removes before it starts: all except run.json and results.jsonl.
   std::vector<std::filesystem::path> outcome() const;
@@ -69,6 +73,9 @@ bool is_result_file(const std::filesystem::path& file);
 std::filesystem::path recording_folder(const std::filesystem::path& out, const JobCase& item);
 /// The folder of an exported case, relative to the output folder.
 std::filesystem::path exported_case(const JobCase& item);
+/// The file with what the backend printed during a case, or outside of the cases (backend_log.h).
+std::filesystem::path backend_log(const std::filesystem::path& out, const JobCase& item);
+std::filesystem::path backend_log(const std::filesystem::path& out);
 /// The file with the times of a rank in one measurement. `index`: in Job::throughput.
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
 

@@ -1,6 +1,12 @@
 #include "conformance/protocol/toml.h"
 
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
 #include "runtime/error.h"
+#include "runtime/text/join.h"
+#include "runtime/text/near_names.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -10,11 +16,92 @@ std::string place(const std::string& file, const toml::source_region& source) {
   return file + ":" + std::to_string(source.begin.line);
 }
 
+std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return node.as_array()->empty() ? "an empty list" : "a list";
+  if (const auto* text = node.as_string()) return text->get().empty() ? "an empty string" : '"' + text->get() + '"';
+  std::ostringstream out;
+  node.visit([&](const auto& value) {
+    if constexpr (toml::is_value<decltype(value)>) out << value.get();
+  });
+  return out.str();
+}
+
+/// "expected one of a, b, c"; of many words the nearest to `asked`.
+std::string accepted(const std::vector<std::string>& words, std::string_view asked) {
+  constexpr size_t kMany = 8;
+  return words.size() <= kMany ? "expected one of " + join(words) : "nearest: " + join(near_names(words, asked));
+}
+
 }  // namespace
 
-std::string TomlPlace::text() const { return place(file_, node_->source()); }
+std::string TomlPlace::where() const { return place(file_, node_->source()); }
 
-void TomlPlace::refuse(const std::string& what) const { throw InputError(one_line(text() + ": " + what)); }
+void TomlPlace::refuse(const std::string& what) const {
+  throw InputError(one_line(where() + ": " + (name_.empty() ? "" : name_ + ": ") + what));
+}
+
+void TomlPlace::fail(const std::string& expected) const { refuse("expected " + expected + ", not " + shown(*node_)); }
+
+const toml::table& TomlPlace::table() const {
+  if (!node_->is_table()) fail("a table");
+  return *node_->as_table();
+}
+
+std::optional<TomlPlace> TomlPlace::find(std::string_view key) const {
+  const toml::node* node = table().get(key);
+  if (node == nullptr) return {};
+  return at(*node, std::string(key));
+}
+
+TomlPlace TomlPlace::operator[](std::string_view key) const {
+  if (auto value = find(key)) return *value;
+  refuse("the key '" + std::string(key) + "' is missing");
+}
+
+void TomlPlace::expect_only(const std::vector<std::string>& keys) const {
+  for (const auto& [key, value] : table())
+    if (std::ranges::find(keys, key.str()) == keys.end())
+      at(value, name_).refuse("no key '" + std::string(key.str()) + "' is known; " + accepted(keys, key.str()));
+}
+
+std::vector<TomlPlace> TomlPlace::items() const {
+  if (!node_->is_array() || node_->as_array()->empty()) fail("a list that is not empty");
+  std::vector<TomlPlace> places;
+  for (const toml::node& node : *node_->as_array()) places.push_back(at(node, name_));
+  return places;
+}
+
+std::string TomlPlace::text() const {
+  const auto* value = node_->as_string();
+  if (value == nullptr || value->get().empty()) fail("a string that is not empty");
+  return value->get();
+}
+
+bool TomlPlace::boolean() const {
+  if (!node_->is_boolean()) fail("true or false");
+  return node_->as_boolean()->get();
+}
+
+int TomlPlace::small(int least, int most) const {
+  const auto* value = node_->as_integer();
+  if (value == nullptr || value->get() < least || value->get() > most)
+    fail("a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return static_cast<int>(value->get());
+}
+
+double TomlPlace::not_negative() const {
+  const std::optional<double> value = node_->is_number() ? node_->value<double>() : std::nullopt;
+  if (!value || !(*value >= 0) || !std::isfinite(*value)) fail("a number of at least 0");
+  return *value;
+}
+
+size_t TomlPlace::one_of(const std::vector<std::string>& words) const {
+  const std::string word = text();
+  const auto found = std::ranges::find(words, word);
+  if (found == words.end()) refuse("'" + word + "' is unknown; " + accepted(words, word));
+  return static_cast<size_t>(found - words.begin());
+}
 
 toml::table parse_toml(const std::string& text, const std::string& file) try {
   return toml::parse(text, file);

@@ -232,11 +232,12 @@ TEST_F(Against, CopiesThatWereNotAddedUpAreReported) {
 TEST_F(Against, ValuesLeftOutAreReported) {
   Made run = made(true), one = made(false);
   for (const std::string stage : {"0", "1"})  // a container that is cut: another module in each stage
-    run.ranks[stage == "0" ? 0 : 1].tensors["0/forward/" + stage + "/0/layers:in"] = f32({stage == "0" ? 1.0f : 2.0f});
+    run.ranks[stage == "0" ? 0 : 1].tensors["0/forward/" + stage + "/0/layers:in"] =
+        sample::f32({stage == "0" ? 1.0f : 2.0f});
   run.ranks[0].order.push_back("layers:in");
-  one.ranks[0].tensors["0/forward/-/0/layers:in"] = f32({1});
+  one.ranks[0].tensors["0/forward/-/0/layers:in"] = sample::f32({1});
   one.ranks[0].order.push_back("layers:in");
-  one.ranks[0].tensors["0/forward/-/0/whole:out"] = f32({1});
+  one.ranks[0].tensors["0/forward/-/0/whole:out"] = sample::f32({1});
   one.ranks[0].order.push_back("whole:out");
   for (int mb = 0; mb < kMicrobatches; ++mb) one.ranks[0].tensors.erase("0/loss/-/" + std::to_string(mb) + "/loss");
   const AgainstVerdict verdict = hold(run, one);
@@ -293,12 +294,12 @@ TEST_F(Against, RefusesBrokenRecordingsInOneLine) {
   });
   refused("replicas of a stage are not compared", [&] {
     Made run = made(true);
-    run.ranks[1].tensors["0/forward/0/0/embed:in"] = f32({1});
+    run.ranks[1].tensors["0/forward/0/0/embed:in"] = sample::f32({1});
     write(folder_ / "run", run);
   });
   refused("is not of step 0", [&] {
     Made run = made(true);
-    run.ranks[0].tensors["1/forward/0/0/embed:in"] = f32({1});
+    run.ranks[0].tensors["1/forward/0/0/embed:in"] = sample::f32({1});
     write(folder_ / "run", run);
   });
 }

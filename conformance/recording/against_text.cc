@@ -6,6 +6,7 @@
 #include "conformance/judge/verdict.h"
 #include "conformance/recording/against.h"
 #include "conformance/recording/against_parts.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -100,12 +101,6 @@ std::string where_grad(const std::vector<AlignedValue>& values, const AlignedVal
          module_of(value.key.name) + "`, at the order of the sum, and at later changes of it";
 }
 
-std::string general(double number) {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.9g", number);
-  return text.data();
-}
-
 }  // namespace
 
 Direction direction_of(reference::ResultKind kind) {
@@ -167,7 +162,7 @@ std::string report_text(const AgainstVerdict& verdict) {
   if (verdict.first) {
     text = "FIRST DIFFERENCE (" + verdict.direction + "): " + sentence(*verdict.first) + ulps_clause(*verdict.first);
     if (std::isfinite(verdict.norm_ratio) && verdict.norm_ratio >= 0)
-      text += "; its norm is " + general(verdict.norm_ratio) + " times the expected one";
+      text += "; its norm is " + significant(verdict.norm_ratio, 9) + " times the expected one";
     text += "\n  " + verdict.where + "\n  " + std::to_string(verdict.differing - 1) +
             " more values differ in this step, mostly for this reason; " + std::to_string(verdict.compared()) +
             " were compared\n";
@@ -180,8 +175,8 @@ std::string report_text(const AgainstVerdict& verdict) {
       text += ", " + std::to_string(verdict.reordered) + " gradients up to the order of their sum";
     if (verdict.rounded > 0)
       text += ", " + std::to_string(verdict.rounded) + " within what rounding moved in " +
-              std::to_string(verdict.perturbed_runs) + " perturbed runs (at most " + general(verdict.largest_ratio) +
-              " of the bound, " + verdict.largest_name + ")";
+              std::to_string(verdict.perturbed_runs) + " perturbed runs (at most " +
+              significant(verdict.largest_ratio, 9) + " of the bound, " + verdict.largest_name + ")";
     text += "\n";
   }
   if (!verdict.unknown_parameters.empty()) {

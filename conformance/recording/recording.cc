@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSchema = "plumbline-recorder/1";
+constexpr const char* kRecordingSchema = "plumbline-recorder/1";
 constexpr int kMostRanks = 1 << 20;
 
 struct RankIndex {
@@ -25,17 +25,11 @@ struct RankIndex {
   std::vector<std::string> parameters, order;
 };
 
-std::vector<std::string> texts(const JsonPlace& list) {
-  std::vector<std::string> all;
-  for (const JsonPlace& item : list.items()) all.push_back(item.text());
-  return all;
-}
-
 RankIndex read_index(const fs::path& folder, int rank) {
   const fs::path path = folder / ("rank" + std::to_string(rank) + ".json");
   const nlohmann::json document = parse_json(read_file(path), path.string());
   const JsonPlace root(document, path.string());
-  if (root["schema"].text() != kSchema) root["schema"].fail(kSchema);
+  if (root["schema"].text() != kRecordingSchema) root["schema"].fail(kRecordingSchema);
   root.expect_only({"schema", "rank", "ranks", "microbatches", "whole_batch", "loss_scale", "perturb", "torch", "files",
                     "parameters", "order"});
   if (root["rank"].integer() != rank) root["rank"].fail(std::to_string(rank) + ", as the file's name says");
@@ -53,8 +47,8 @@ RankIndex read_index(const fs::path& folder, int rank) {
     if (item.text() != name) item.fail(name);
     index.files.push_back(folder / name);
   }
-  index.parameters = texts(root["parameters"]);
-  index.order = texts(root["order"]);
+  index.parameters = root["parameters"].texts();
+  index.order = root["order"].texts();
   return index;
 }
 

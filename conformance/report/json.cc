@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
+Json json_number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;
@@ -33,14 +33,14 @@ Json to_json(const Difference& d) {
   if (d.what != DifferenceKind::Value && d.what != DifferenceKind::Norm) return json;
   json["index"] = d.index;
   json["position"] = d.position;
-  json["expected"] = number(d.expected);
-  json["actual"] = number(d.actual);
+  json["expected"] = json_number(d.expected);
+  json["actual"] = json_number(d.actual);
   json["expected_text"] = d.expected_text;
   json["actual_text"] = d.actual_text;
   json["differing"] = d.differing;
   json["elements"] = d.elements;
-  json["max_abs"] = number(d.max_abs);
-  json["relative_norm"] = number(d.relative_norm);
+  json["max_abs"] = json_number(d.max_abs);
+  json["relative_norm"] = json_number(d.relative_norm);
   json["bounded"] = d.bounded;
   json["around"] = Json::array();
   for (const Neighbour& n : d.around) {
@@ -49,20 +49,20 @@ Json to_json(const Difference& d) {
                               {"expected", n.expected_text},
                               {"actual", n.actual_text},
                               {"differs", n.differs}});
-    if (d.bounded) json["around"].back()["ratio_of_bound"] = number(n.ratio_of_bound);
+    if (d.bounded) json["around"].back()["ratio_of_bound"] = json_number(n.ratio_of_bound);
   }
   if (d.bounded) {
-    json["max_ratio_of_bound"] = number(d.max_ratio_of_bound);
-    json["norm_limit"] = number(d.norm_limit);
+    json["max_ratio_of_bound"] = json_number(d.max_ratio_of_bound);
+    json["norm_limit"] = json_number(d.norm_limit);
   }
   return json;
 }
 
 Json to_json(const BoundUse& use) {
   return {{"key", use.key},
-          {"ratio", number(use.ratio)},
+          {"ratio", json_number(use.ratio)},
           {"norm_key", use.norm_key},
-          {"norm_ratio", number(use.norm_ratio)}};
+          {"norm_ratio", json_number(use.norm_ratio)}};
 }
 
 Json to_json(const Verdict& v) {
@@ -81,8 +81,9 @@ Json to_json(const Verdict& v) {
                {"checked", v.finding.checked},
                {"tensors", v.finding.tensors},
                {"elements", v.finding.elements},
-               {"seconds", number(v.seconds)},
+               {"seconds", json_number(v.seconds)},
                {"repro", v.repro},
+               {"log", v.log},
                {"waiver", v.waiver},
                {"bound_use", v.finding.bound_use ? to_json(*v.finding.bound_use) : Json(nullptr)},
                {"first", v.finding.first ? to_json(*v.finding.first) : Json(nullptr)},
@@ -97,14 +98,14 @@ Json to_json(const Throughput& t) {
                {"workload", t.workload},
                {"ranks", t.ranks},
                {"microbatches", t.microbatches},
-               {"step_seconds", number(t.step_seconds)},
-               {"microbatches_per_second", number(t.microbatches_per_second)},
-               {"bubble_measured", number(t.bubble_measured)},
-               {"bubble_ideal", number(t.bubble_ideal)},
-               {"ratio_to_ideal_step", number(t.ratio_to_ideal_step)},
+               {"step_seconds", json_number(t.step_seconds)},
+               {"microbatches_per_second", json_number(t.microbatches_per_second)},
+               {"bubble_measured", json_number(t.bubble_measured)},
+               {"bubble_ideal", json_number(t.bubble_ideal)},
+               {"ratio_to_ideal_step", json_number(t.ratio_to_ideal_step)},
                {"rank_times", Json::array()}};
   for (const RankTime& time : t.rank_times)
-    json["rank_times"].push_back({{"busy", number(time.busy)}, {"waiting", number(time.waiting)}});
+    json["rank_times"].push_back({{"busy", json_number(time.busy)}, {"waiting", json_number(time.waiting)}});
   return json;
 }
 
@@ -117,7 +118,7 @@ std::string text_of(const Json& json, int indent) {
 void write_report_json(const std::filesystem::path& path, const RunReport& report) {
   Json json = {
       {"schema", report_schema},   {"context", Json::object()},      {"environment", Json::object()},
-      {"backend", Json::object()}, {"exit_code", exit_code(report)}, {"wall_seconds", number(report.wall_seconds)},
+      {"backend", Json::object()}, {"exit_code", exit_code(report)}, {"wall_seconds", json_number(report.wall_seconds)},
       {"summary", Json::object()}, {"verdicts", Json::array()},      {"throughput", Json::array()},
       {"broken", report.broken},   {"notes", report.notes}};
   for (const auto& [name, value] : report.context) json["context"][name] = value;

@@ -72,6 +72,7 @@ std::string details(const Verdict& verdict) {
   if (verdict.finding.differing > static_cast<int64_t>(verdict.finding.all.size()))
     text += "and " + std::to_string(verdict.finding.differing - static_cast<int64_t>(verdict.finding.all.size())) +
             " more tensors\n";
+  if (!verdict.log.empty()) text += "log: " + verdict.log + "\n";
   if (!verdict.repro.empty()) text += "repeat: " + verdict.repro + "\n";
   return text;
 }

@@ -20,12 +20,6 @@ double number(const JsonPlace& place) {
   place.fail("a number, \"inf\", \"-inf\" or \"nan\"");
 }
 
-std::vector<std::string> texts(const JsonPlace& place) {
-  std::vector<std::string> all;
-  for (const JsonPlace& item : place.items()) all.push_back(item.text());
-  return all;
-}
-
 Status status_at(const JsonPlace& place) {
   const std::optional<Status> status = status_of(place.text());
   if (status) return *status;
@@ -104,9 +98,17 @@ Difference difference_at(const JsonPlace& place) {
 }
 
 Verdict verdict_at(const JsonPlace& place) {
-  place.expect_only({"case",       "title",   "schedule", "backend", "device",    "dtype",   "ranks",
-                     "transport",  "truth",   "status",   "reason",  "sentence",  "checked", "tensors",
-                     "elements",   "seconds", "repro",    "waiver",  "bound_use", "first",   "differing_tensors",
+  place.expect_only({"case",       "title",
+                     "schedule",   "backend",
+                     "device",     "dtype",
+                     "ranks",      "transport",
+                     "truth",      "status",
+                     "reason",     "sentence",
+                     "checked",    "tensors",
+                     "elements",   "seconds",
+                     "repro",      "log",
+                     "waiver",     "bound_use",
+                     "first",      "differing_tensors",
                      "differences"});
   Verdict v;
   v.run.case_id = place["case"].text();
@@ -120,11 +122,12 @@ Verdict verdict_at(const JsonPlace& place) {
   v.finding.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
   v.finding.status = status_at(place["status"]);
   v.finding.reason = place["reason"].text();
-  v.finding.checked = texts(place["checked"]);
+  v.finding.checked = place["checked"].texts();
   v.finding.tensors = place["tensors"].integer(0);
   v.finding.elements = place["elements"].integer(0);
   v.seconds = number(place["seconds"]);
   v.repro = place["repro"].text();
+  if (const std::optional<JsonPlace> log = place.find("log")) v.log = log->text();  // not in a report before 0.2
   v.waiver = place["waiver"].text();
   if (const JsonPlace use = place["bound_use"]; !use.is_null()) {
     use.expect_only({"key", "ratio", "norm_key", "norm_ratio"});
@@ -188,8 +191,8 @@ RunReport read_report_json(const std::filesystem::path& path) {
   for (const JsonPlace& item : place["verdicts"].items()) report.verdicts.push_back(verdict_at(item));
   for (const JsonPlace& item : place["throughput"].items())
     report.throughput.push_back(throughput_at(item, path.parent_path()));
-  report.broken = texts(place["broken"]);
-  report.notes = texts(place["notes"]);
+  report.broken = place["broken"].texts();
+  report.notes = place["notes"].texts();
   report.wall_seconds = number(place["wall_seconds"]);
   return report;
 }

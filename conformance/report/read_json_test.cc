@@ -30,6 +30,7 @@ TEST(ReadReport, ComesBackAsItWasWritten) {
     EXPECT_EQ(is.finding.all.size(), was.finding.all.size());
     EXPECT_EQ(is.finding.bound_use, was.finding.bound_use);
     EXPECT_EQ(is.waiver, was.waiver);
+    EXPECT_EQ(is.log, was.log);
     EXPECT_EQ(is.finding.first.has_value(), was.finding.first.has_value());
     if (was.finding.first) {
       EXPECT_EQ(is.finding.first->around, was.finding.first->around);
@@ -38,6 +39,16 @@ TEST(ReadReport, ComesBackAsItWasWritten) {
   EXPECT_EQ(read.broken, report.broken);
   EXPECT_EQ(read.notes, report.notes);
   EXPECT_EQ(exit_code(read), exit_code(report));
+}
+
+TEST(ReadReport, AVerdictFromBeforeLogsWereKeptIsRead) {
+  const TemporaryFolder folder;
+  append_jsonl(folder / "results.jsonl", sample_failure());
+  std::string line = read_file(folder / "results.jsonl");
+  const std::string log = "\"log\":\"" + sample_failure().log + "\",";
+  ASSERT_NE(line.find(log), std::string::npos) << line;
+  write_file(folder / "results.jsonl", line.erase(line.find(log), log.size()));
+  EXPECT_EQ(read_jsonl(folder / "results.jsonl").at(0).log, "");
 }
 
 TEST(ReadReport, TheLineOfAnInterruptedRunIsDropped) {

@@ -69,21 +69,41 @@ TEST(Report, MatrixTextForPeople) {
   EXPECT_EQ(matrix_text(verdicts),
             "case            gpipe  1f1b\n"
             "mlp               M     X\n"
-            "transformer-lm    -\n"
-            "\n"
-            "+ pass 1   X fail 1   - unsupported 1   M mistrusted 1\n");
+            "transformer-lm    -\n");
   EXPECT_EQ(matrix_text(verdicts, {.columns = 20}),
             "case            1  2\n"
             "mlp             M  X\n"
             "transformer-lm  -\n"
             "\n"
             "1 = gpipe\n"
-            "2 = 1f1b\n"
-            "\n"
-            "+ pass 1   X fail 1   - unsupported 1   M mistrusted 1\n");
+            "2 = 1f1b\n");
+  EXPECT_EQ(matrix_text(verdicts, {.only_failures = true}),
+            "case  gpipe  1f1b\n"
+            "mlp     M     X\n");
+  EXPECT_EQ(matrix_text({verdicts[0], verdicts[2]}, {.only_failures = true}), "");
+  EXPECT_EQ(summary_text(verdicts), "+ pass 1   X fail 1   - unsupported 1   M mistrusted 1\n");
+  EXPECT_EQ(summary_text({}), "no cases\n");
   EXPECT_EQ(matrix_text(verdicts).find('\x1b'), std::string::npos);
   EXPECT_NE(matrix_text(verdicts, {.colour = true}).find("\x1b[1;31mX\x1b[0m"), std::string::npos);
-  EXPECT_EQ(matrix_text({}), "no cases\n");
+  EXPECT_EQ(matrix_text(std::vector<Verdict>()), "");
+}
+
+TEST(Report, RunsThatSayNeitherPassNorFailStandTogetherByReason) {
+  std::vector<Verdict> verdicts(12, verdict("mlp", "1f1b", Status::Unsupported, "no W"));
+  verdicts.insert(verdicts.begin(), verdict("mlp", "1f1b", Status::Unsupported, "too few\nrows"));
+  verdicts.push_back(verdict("mlp", "1f1b", Status::Pass));
+  verdicts.push_back(verdict("mlp", "1f1b", Status::NotRun, "the run ended before it"));
+  EXPECT_EQ(reasons_text(verdicts),
+            "unsupported 13:\n"
+            "  12  no W\n"
+            "   1  too few rows\n"
+            "not-run 1:\n"
+            "  1  the run ended before it\n");
+  for (int i = 0; i < 11; ++i)
+    verdicts.push_back(verdict("mlp", "1f1b", Status::Skipped, "reason " + std::to_string(i)));
+  EXPECT_NE(reasons_text(verdicts).find("skipped 11:\n  1  reason 0\n"), std::string::npos) << reasons_text(verdicts);
+  EXPECT_NE(reasons_text(verdicts).find("  1  for 1 other reasons (report.json)\n"), std::string::npos);
+  EXPECT_EQ(reasons_text({verdict("mlp", "1f1b", Status::Pass)}), "");
 }
 
 TEST(Report, ACellHoldsAllItsRunsAndShowsTheWorst) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -36,16 +37,10 @@ std::string symbol(Status status, bool colour) {
   return "\x1b[" + std::string(code) + "m" + plain + "\x1b[0m";
 }
 
-std::string legend(const std::vector<Verdict>& verdicts, bool colour) {
-  const std::map<Status, int> counts = count_statuses(verdicts);
-  std::string line;
-  for (const Status status : all_statuses) {
-    const auto found = counts.find(status);
-    if (found == counts.end()) continue;
-    line += (line.empty() ? "" : "   ") + symbol(status, colour) + " " + std::string(status_name(status)) + " " +
-            std::to_string(found->second);
-  }
-  return line;
+bool any_failure(const Matrix::Row& row) {
+  return std::ranges::any_of(row.cells, [](const std::vector<const Verdict*>& cell) {
+    return std::ranges::any_of(cell, [](const Verdict* verdict) { return is_failure(verdict->finding.status); });
+  });
 }
 
 /// "2.1..3.4" over the ranks, in milliseconds.
@@ -63,8 +58,9 @@ std::string range(const std::vector<RankTime>& times, double RankTime::* member)
 }  // namespace
 
 std::string matrix_text(const std::vector<Verdict>& verdicts, TextOptions options) {
-  if (verdicts.empty()) return "no cases\n";
-  const Matrix matrix = matrix_of(verdicts);
+  Matrix matrix = matrix_of(verdicts);
+  if (options.only_failures) std::erase_if(matrix.rows, [](const Matrix::Row& row) { return !any_failure(row); });
+  if (matrix.rows.empty()) return "";
   size_t name_width = 4;
   for (const Matrix::Row& row : matrix.rows) name_width = std::max(name_width, one_line(row.case_id).size());
   std::vector<std::string> headings;
@@ -94,7 +90,50 @@ std::string matrix_text(const std::vector<Verdict>& verdicts, TextOptions option
     text += "\n";
     for (size_t i = 0; i < headings.size(); ++i) text += headings[i] + " = " + one_line(matrix.schedules[i]) + "\n";
   }
-  return text + "\n" + legend(verdicts, options.colour) + "\n";
+  return text;
+}
+
+std::string summary_text(const std::vector<Verdict>& verdicts, bool colour) {
+  if (verdicts.empty()) return "no cases\n";
+  const std::map<Status, int> counts = count_statuses(verdicts);
+  std::string line;
+  for (const Status status : all_statuses) {
+    const auto found = counts.find(status);
+    if (found == counts.end()) continue;
+    line += (line.empty() ? "" : "   ") + symbol(status, colour) + " " + std::string(status_name(status)) + " " +
+            std::to_string(found->second);
+  }
+  return line + "\n";
+}
+
+std::string reasons_text(const std::vector<Verdict>& verdicts) {
+  constexpr size_t kMostShown = 10;
+  std::string text;
+  for (const Status status : {Status::Unsupported, Status::Skipped, Status::NotRun}) {
+    std::map<std::string, int> runs;
+    int all = 0;
+    for (const Verdict& verdict : verdicts)
+      if (verdict.finding.status == status) ++all, ++runs[one_line(verdict.finding.reason)];
+    if (all == 0) continue;
+    std::vector<std::pair<std::string, int>> reasons(runs.begin(), runs.end());
+    std::ranges::stable_sort(reasons, std::ranges::greater(), &std::pair<std::string, int>::second);
+    const size_t width = std::to_string(reasons.front().second).size() + 2;
+    text += std::string(status_name(status)) + " " + std::to_string(all) + ":\n";
+    int rest = all;
+    for (size_t i = 0; i < std::min(reasons.size(), kMostShown); ++i) {
+      text += right_aligned(std::to_string(reasons[i].second), width) + "  " + reasons[i].first + "\n";
+      rest -= reasons[i].second;
+    }
+    if (rest > 0)
+      text += right_aligned(std::to_string(rest), width) + "  for " + std::to_string(reasons.size() - kMostShown) +
+              " other reasons (report.json)\n";
+  }
+  return text;
+}
+
+std::string failure_text(const Verdict& verdict, const std::filesystem::path& report) {
+  return sentence(verdict) + (verdict.log.empty() ? "" : " (see " + one_line((report / verdict.log).string()) + ")") +
+         (verdict.repro.empty() ? "" : "\n  repeat: " + verdict.repro);
 }
 
 std::string throughput_text(const std::vector<Throughput>& throughput, unsigned cores) {

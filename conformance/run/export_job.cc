@@ -4,8 +4,8 @@
 #include "conformance/export/export_case.h"
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/judge.h"
-#include "conformance/protocol/chosen_schedule.h"
 #include "conformance/protocol/report_folder.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {

@@ -3,11 +3,29 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+
+#include "conformance/report/text.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
+namespace {
+
+/// Plain lines about the progress are at least so many runs apart.
+constexpr int kFewestRunsToALine = 10;
+
+/// As wide as `total`.
+std::string right_aligned(int count, int total) {
+  std::string text = std::to_string(count);
+  const size_t width = std::to_string(total).size();
+  if (text.size() < width) text.insert(0, width - text.size(), ' ');
+  return text;
+}
+
+}  // namespace
 
 bool is_live_terminal(int fd) {
   const char* term = std::getenv("TERM");
@@ -26,8 +44,11 @@ int terminal_columns(int fd) {
 
 Progress::Progress(std::ostream& out, Options options) : out_(out), options_(options) { draw(); }
 
-Progress::~Progress() {
+Progress::~Progress() { end(); }
+
+void Progress::end() {
   erase();
+  options_.live = false;
   out_.flush();
 }
 
@@ -37,24 +58,24 @@ void Progress::working_on(const std::string& what) {
 }
 
 void Progress::finished(const Verdict& verdict) {
+  const Status status = verdict.finding.status;
+  const bool failure = is_failure(status);
   ++done_;
-  if (verdict.finding.status == Status::Pass) {
-    ++ok_;
-  } else if (is_failure(verdict.finding.status)) {
-    ++failed_;
-  } else {
-    ++other_;
+  passed_ += status == Status::Pass;
+  failed_ += failure;
+  if (status != Status::Unsupported) {
+    ++executed_;
+    seconds_ += verdict.seconds;
   }
-  if (!options_.live) {
-    const std::string total = std::to_string(options_.total);
-    std::string count = std::to_string(done_);
-    if (count.size() < total.size()) count.insert(0, total.size() - count.size(), ' ');
-    out_ << '[' << count << '/' << total << "] " << sentence(verdict) << std::endl;
-  } else if (is_failure(verdict.finding.status) || verdict.finding.status == Status::NotRun) {
-    note(options_.colour ? "\x1b[31m" + sentence(verdict) + "\x1b[0m" : sentence(verdict));
-  } else {
+  const std::string text = failure ? failure_text(verdict, options_.report) : sentence(verdict);
+  const int tenth = std::max(options_.total / 10, kFewestRunsToALine);
+  if (options_.verbose)
+    note("[" + right_aligned(done_, options_.total) + "/" + std::to_string(options_.total) + "] " + text);
+  else if (failure)
+    note(options_.colour ? "\x1b[31m" + text + "\x1b[0m" : text);
+  else if (options_.live)
     draw();
-  }
+  if (!options_.live && !options_.verbose && done_ % tenth == 0 && done_ < options_.total) note(counts());
 }
 
 void Progress::note(const std::string& line) {
@@ -64,11 +85,28 @@ void Progress::note(const std::string& line) {
   draw();
 }
 
+std::string Progress::counts() const {
+  const auto named = [](int count, const char* what) {
+    return count == 0 ? std::string() : ", " + std::to_string(count) + what;
+  };
+  return std::to_string(done_) + "/" + std::to_string(options_.total) + ": " + std::to_string(passed_) + " passed" +
+         named(failed_, " failed") + named(done_ - passed_ - failed_, " other");
+}
+
+/// From the mean of the runs so far; empty while they are too few.
+std::string Progress::time_left() const {
+  constexpr int kEnoughRuns = 5;
+  if (executed_ < kEnoughRuns) return {};
+  const double seconds = seconds_ / executed_ * (options_.total - done_);
+  if (seconds < 1) return {};
+  const bool in_minutes = seconds >= 100;
+  return ", about " + std::to_string(std::lround(in_minutes ? seconds / 60 : seconds)) + (in_minutes ? " min" : " s") +
+         " left";
+}
+
 void Progress::draw() {
   if (!options_.live) return;
-  std::string line = std::to_string(done_) + "/" + std::to_string(options_.total) + " ok " + std::to_string(ok_);
-  if (failed_ > 0) line += " fail " + std::to_string(failed_);
-  if (other_ > 0) line += " other " + std::to_string(other_);
+  std::string line = counts() + time_left();
   if (!current_.empty()) line += " | " + one_line(current_);
   const auto room = static_cast<size_t>(options_.columns > 1 ? options_.columns - 1 : 1);
   if (line.size() > room) line.resize(room);

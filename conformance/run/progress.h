@@ -1,7 +1,9 @@
-// Progress of a run: on a terminal one live line, "12/46 ok 11 fail 1 | transformer-lm x 1f1b", with each failure above
-// it; elsewhere (a file, a CI log) one plain line for each finished case.
+// Progress of a run. On a terminal: one live line, "12/46: 11 passed, 1 failed, about 3 min left | transformer-lm x
+// 1f1b", with the failures above it. Elsewhere (a file, a CI log): the failures, and a line after every tenth of the
+// runs. Verbose: a line for each verdict.
 #pragma once
 
+#include <filesystem>
 #include <ostream>
 #include <string>
 
@@ -22,37 +24,44 @@ int terminal_columns(int fd);
 class Progress {
  public:
   struct Options {
-    int total = 0;      ///< cases to come
+    int total = 0;      ///< runs to come
     bool live = false;  ///< redraw one line (is_live_terminal), else plain lines
     bool colour = false;
-    int columns = 80;  ///< the live line is cut to this, since a wrapped line cannot be redrawn
+    int columns = 80;                   ///< the live line is cut to this, since a wrapped line cannot be redrawn
+    bool verbose = false;               ///< print every verdict
+    std::filesystem::path report = {};  ///< the folder that contains Verdict::log
   };
 
   Progress(std::ostream& out, Options options);
-  /// Erases the live line.
-  ~Progress();
+  ~Progress();  ///< end()
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// Shows `what` ("transformer-lm x 1f1b") in the live line; prints nothing on plain output.
   void working_on(const std::string& what);
 
-  /// A case is finished.
+  /// A run is finished.
   void finished(const Verdict& verdict);
 
   /// A line that stays, above the live one.
   void note(const std::string& line);
 
+  /// Erases the live line for good.
+  void end();
+
  private:
+  std::string counts() const;
+  std::string time_left() const;
   void draw();
   void erase();
 
   std::ostream& out_;
   Options options_;
   int done_ = 0;
-  int ok_ = 0;
+  int passed_ = 0;
   int failed_ = 0;
-  int other_ = 0;
+  int executed_ = 0;      ///< all except Unsupported
+  double seconds_ = 0.0;  ///< of the executed runs
   std::string current_;
   bool drawn_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -15,7 +16,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/baseline_runs.h"
 #include "conformance/run/export_job.h"
-#include "conformance/run/open_report.h"
+#include "conformance/run/folder/open_report.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
@@ -45,20 +46,15 @@ class GroupObserver : public JobObserver {
   const RunGroup& group_;
 };
 
-/// Removes from the group the cases that `fate` does not pass: they fail as it says or, not run, without a word.
-void keep_cases(RunGroup& group, Session& session,
-                const std::function<std::pair<Status, std::string>(size_t run, JobCase&)>& fate) {
+/// Removes from the group the cases that do not stay.
+void keep_cases(RunGroup& group, const std::function<bool(size_t run, JobCase&)>& stays) {
   const RunGroup all = std::exchange(group, {group.transport, group.job, {}});
   group.job.cases.clear();
   for (size_t i = 0; i < all.runs.size(); ++i) {
     JobCase item = all.job.cases[i];
-    const auto [status, why] = fate(all.runs[i], item);
-    if (status == Status::Pass) {
-      group.job.cases.push_back(std::move(item));
-      group.runs.push_back(all.runs[i]);
-    } else if (status != Status::NotRun) {
-      session.failed(all.runs[i], status, why);
-    }
+    if (!stays(all.runs[i], item)) continue;
+    group.job.cases.push_back(std::move(item));
+    group.runs.push_back(all.runs[i]);
   }
 }
 
@@ -88,45 +84,77 @@ void measure(const Backend& backend, const RunOptions& options, const RunPlan& p
   if (session != nullptr) session->measured(run);
 }
 
+/// What a run needs before it begins.
+struct Prepared {
+  RunOptions options;  ///< with what the backend's file adds
+  std::unique_ptr<ModelFacts> models;
+  BackendDescription backend;
+  RunPlan plan;
+};
+
+/// Marks the runs under schedules that the backend does not have.
+void restrict_to_schedules(RunPlan& plan, const BackendDescription& backend) {
+  if (!backend.schedules) return;
+  for (RunGroup& group : plan.groups)
+    keep_cases(group, [&](size_t run, const JobCase& item) {
+      const bool has = std::ranges::find(*backend.schedules, item.schedule) != backend.schedules->end();
+      if (!has) plan.runs[run].unsupported = backend.name + " does not have this schedule";
+      return has;
+    });
+}
+
+/// Null when the backend does not describe itself, which is told on stderr.
+std::unique_ptr<Prepared> prepared(const RunOptions& given) {
+  auto run = std::make_unique<Prepared>(Prepared{given, built_models(given.seed), {}, {}});
+  RunOptions& options = run->options;
+  if (options.backend.foreign) {
+    options.selection.transport = TransportKind::Own;
+    if (options.waivers.empty()) options.waivers = options.backend.waivers;
+  }
+  try {
+    run->backend = CommandBackend(options.backend).describe();
+  } catch (const BackendError& error) {
+    make_plan(options, *run->models);  // an error in the user's input is reported before this one
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return nullptr;
+  }
+  if (run->backend.level == CaseLevel::Own) {
+    run->plan = plan_own_models(options, run->backend);
+    options.selection.profile = "its own models";
+  } else {
+    run->plan = make_plan(options, *run->models);
+    restrict_to_schedules(run->plan, run->backend);
+  }
+  return run;
+}
+
 }  // namespace
 
 int run_supervised(const RunOptions& given, std::ostream& out) {
-  RunOptions options = given;
+  const std::unique_ptr<Prepared> run = prepared(given);
+  if (!run) return 3;
+  const auto& [options, models, backend, plan] = *run;
   const BackendSpec& spec = options.backend;
-  if (spec.foreign) {
-    options.selection.transport = TransportKind::Own;
-    if (options.waivers.empty()) options.waivers = spec.waivers;
-  }
-  const std::unique_ptr<ModelFacts> models = built_models(options.seed);
-  BackendDescription backend;
-  try {
-    backend = CommandBackend(spec).describe();
-  } catch (const BackendError& error) {
-    make_plan(options, *models);  // an error in the user's input is reported before this one
-    std::fprintf(stderr, "plumbline: %s\n", error.what());
-    return 3;
-  }
   const bool own_models = backend.level == CaseLevel::Own;
-  RunPlan plan = own_models ? plan_own_models(options, backend) : make_plan(options, *models);
-  if (own_models) options.selection.profile = "its own models";
   const ReportFolder folder(options.report);
   Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
   std::optional<BaselineRuns> baselines;
   if (own_models) baselines.emplace(plan, options, CommandBackend(spec), session);
-  for (RunGroup& group : plan.groups) {
+  for (RunGroup group : plan.groups) {
     const std::filesystem::path results = folder.job_output(group.job.ranks, group.transport);
-    keep_cases(group, session, [&](size_t run, JobCase& item) -> std::pair<Status, std::string> {
-      if (session.judged(run)) return {Status::NotRun, ""};  // before an interruption
+    keep_cases(group, [&](size_t run, JobCase& item) {
+      if (session.judged(run)) return false;  // before an interruption
+      BaselineRuns::Outcome outcome = {Status::Pass, ""};
       if (own_models) {
         std::filesystem::remove_all(folder.recording(item, group.job.ranks));
-        return baselines->of(item.id);
+        outcome = baselines->of(item.id);
+      } else if (spec.foreign) {
+        outcome.second = export_for_job(item, group.job, options.microbatches, backend, results);
+        if (!outcome.second.empty()) outcome.first = Status::Unsupported;
       }
-      std::string why_not;
-      if (backend.schedules && std::ranges::find(*backend.schedules, item.schedule) == backend.schedules->end())
-        why_not = backend.name + " does not have this schedule";
-      else if (spec.foreign)
-        why_not = export_for_job(item, group.job, options.microbatches, backend, results);
-      return {why_not.empty() ? Status::Pass : Status::Unsupported, why_not};
+      const auto& [status, why] = outcome;
+      if (status != Status::Pass && status != Status::NotRun) session.failed(run, status, why);
+      return status == Status::Pass;
     });
     GroupObserver observer(session, group);
     if (!group.job.cases.empty())
@@ -135,10 +163,26 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   }
   if (options.throughput) {
     const TransportKind transport = options.selection.transport_or_default();
-    measure(CommandBackend(spec, transport), options, plan, options.selection.ranks_or_default(), transport, *models,
-            &session);
+    const int ranks = options.selection.ranks.empty() ? kDefaultRanks : options.selection.ranks.back();
+    measure(CommandBackend(spec, transport), options, plan, ranks, transport, *models, &session);
   }
   return session.report();
+}
+
+int list_runs(const RunOptions& given, std::ostream& out) {
+  const std::unique_ptr<Prepared> run = prepared(given);
+  if (!run) return 3;
+  size_t possible = 0;
+  for (const PlannedRun& one : run->plan.runs) {
+    if (!one.unsupported.empty()) continue;
+    out << to_string(one.id) << '\n';
+    ++possible;
+  }
+  const size_t unsupported = run->plan.runs.size() - possible;
+  out << possible << (possible == 1 ? " run" : " runs");
+  if (unsupported > 0) out << ", and " << unsupported << " unsupported";
+  out << '\n';
+  return 0;
 }
 
 int run_inside_mpi(const RunOptions& options, std::ostream& out) {
@@ -157,8 +201,8 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
     if (mpi.rank() == 0) {
       try {
         const Selection& selection = options.selection;
-        if (selection.ranks && selection.ranks != mpi.size())
-          throw InputError("--ranks: " + std::to_string(*selection.ranks) + " given, but mpirun started " +
+        if (!selection.ranks.empty() && selection.ranks != std::vector{mpi.size()})
+          throw InputError("--ranks: " + numbers_text(selection.ranks) + " given, but mpirun started " +
                            std::to_string(mpi.size()));
         if (selection.transport && selection.transport != TransportKind::Mpi)
           throw InputError(

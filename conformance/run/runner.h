@@ -12,6 +12,10 @@ namespace plumbline::conformance {
 /// the report folder. Returns the exit code.
 int run_supervised(const RunOptions& options, std::ostream& out);
 
+/// Prints the runs of run_supervised() to `out`, one on each line, and their number. Executes none of them; a foreign
+/// backend is asked to describe itself. Returns the exit code.
+int list_runs(const RunOptions& options, std::ostream& out);
+
 /// Under mpirun: this process is a rank, and every run is on all of them. Rank 0 judges and prints to `out`; all return
 /// its exit code. A number of ranks in the options must be the size of the MPI job.
 int run_inside_mpi(const RunOptions& options, std::ostream& out);

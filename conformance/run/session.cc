@@ -7,15 +7,15 @@
 #include <thread>
 
 #include "conformance/corpus/corpus.h"
-#include "conformance/protocol/process.h"
 #include "conformance/report/context.h"
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
 #include "conformance/report/page/page.h"
 #include "conformance/report/svg/matrix_svg.h"
 #include "conformance/report/text.h"
-#include "conformance/run/open_report.h"
-#include "conformance/run/run_artifacts.h"
+#include "conformance/run/folder/open_report.h"
+#include "conformance/run/folder/run_artifacts.h"
+#include "conformance/run/repeat.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
 #include "runtime/io/write_text.h"
@@ -48,6 +48,13 @@ Places places_of(const RunPlan& plan) {
   return {join(numbers), join(names)};
 }
 
+/// Of the runs that are possible, those without a verdict.
+int runs_to_come(const RunPlan& plan, const std::vector<Verdict>& earlier) {
+  return static_cast<int>(std::ranges::count_if(plan.runs, [&](const PlannedRun& run) {
+    return run.unsupported.empty() && std::ranges::find(earlier, run.id, &Verdict::run) == earlier.end();
+  }));
+}
+
 }  // namespace
 
 Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend,
@@ -63,8 +70,8 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
       verdicts_(plan.runs.size()),
       begin_(std::chrono::steady_clock::now()),
       case_begin_(begin_),
-      progress_(out, {static_cast<int>(plan.runs.size()), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
-                      terminal_columns(STDOUT_FILENO)}) {
+      progress_(out, {runs_to_come(plan, earlier), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
+                      terminal_columns(STDOUT_FILENO), options.verbose, options.report}) {
   for (Verdict& verdict : earlier) {
     const auto run = std::ranges::find(plan.runs, verdict.run, &PlannedRun::id);
     PLUMBLINE_CHECK(run != plan.runs.end(), to_string(verdict.run));
@@ -76,8 +83,16 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
   if (!judged_.empty())
     progress_.note("resumed: " + std::to_string(judged_.size()) + " of " + std::to_string(plan.runs.size()) +
                    " were judged before");
-  for (size_t i = 0; i < plan.runs.size(); ++i)
-    if (!judged(i) && !plan.runs[i].unsupported.empty()) failed(i, Status::Unsupported, plan.runs[i].unsupported);
+  for (const size_t i : judged_)
+    if (is_failure(verdicts_[i].finding.status)) progress_.note(failure_text(verdicts_[i], folder_.path()));
+  for (size_t i = 0; i < plan.runs.size(); ++i) {
+    if (judged(i) || plan.runs[i].unsupported.empty()) continue;
+    Verdict verdict = empty_verdict(i);
+    verdict.finding.status = Status::Unsupported;
+    verdict.finding.reason = one_line(plan.runs[i].unsupported);
+    if (options.verbose) progress_.note(sentence(verdict));
+    keep(i, std::move(verdict));
+  }
 }
 
 void Session::begins(size_t index) {
@@ -88,13 +103,17 @@ void Session::begins(size_t index) {
 void Session::done(size_t index) {
   Verdict verdict = empty_verdict(index);
   verdict.finding = judge_artifacts(plan_.runs[index], options_.microbatches, folder_, backend_, judge_);
+  if (verdict.finding.status != Status::Pass) verdict.log = log_of(plan_.runs[index], folder_);
   finish(index, std::move(verdict));
+  if (options_.keep == Keep::Failures && verdicts_[index].finding.status == Status::Pass)
+    remove_artifacts(plan_.runs[index], folder_);
 }
 
 void Session::failed(size_t index, Status status, const std::string& reason) {
   Verdict verdict = empty_verdict(index);
   verdict.finding.status = status;
   verdict.finding.reason = one_line(reason);
+  if (status != Status::Unsupported) verdict.log = log_around(plan_.runs[index], folder_);
   finish(index, std::move(verdict));
 }
 
@@ -105,7 +124,7 @@ void Session::measured(const ThroughputRun& run) {
 
 void Session::broken(const std::string& reason) {
   broken_.push_back(one_line(reason));
-  progress_.note("BROKEN " + reason);
+  progress_.note("BROKEN " + broken_.back());
 }
 
 void Session::not_started(const std::string& reason) {
@@ -128,25 +147,19 @@ Verdict Session::empty_verdict(size_t index) const {
     verdict.finding.truth = c.truth;
   }
   verdict.finding.reason = not_started_.empty() ? "the run ended before it" : not_started_;
-  verdict.repro =
-      "plumbline run --case " + run.case_id + " --schedule " + shell_word(run.schedule) +
-      (run.transport == transport_name(TransportKind::Own) ? " --backend " + shell_word(options_.backend.given)
-                                                           : " --transport " + run.transport) +
-      " --ranks " + std::to_string(run.ranks) + " --seed " + std::to_string(options_.seed);
-  if (options_.microbatches) verdict.repro += " --microbatches " + std::to_string(options_.microbatches);
-  if (!options_.mutant.empty()) verdict.repro += " --mutant " + options_.mutant;
-  if (options_.recompute != "never") verdict.repro += " --recompute " + options_.recompute;
-  if (options_.remat.on())
-    verdict.repro += " --remat " + options_.remat.mode + " --remat-policy " + shell_word(options_.remat.policy);
-  if (!options_.waivers.empty()) verdict.repro += " --waivers " + shell_word(options_.waivers.string());
+  verdict.repro = repeat_command(options_, run);
   return verdict;
 }
 
 void Session::finish(size_t index, Verdict verdict) {
   verdict.seconds = since(case_begin_);
   verdict = waivers_.applied(std::move(verdict), backend_.version);
-  append_jsonl(folder_.verdict_log(), verdict);
   progress_.finished(verdict);
+  keep(index, std::move(verdict));
+}
+
+void Session::keep(size_t index, Verdict verdict) {
+  append_jsonl(folder_.verdict_log(), verdict);
   verdicts_[index] = std::move(verdict);
   judged_.insert(index);
 }
@@ -176,25 +189,28 @@ int Session::report() {
   write_text_file(folder_.matrix_picture(), matrix_svg(report));
   const std::filesystem::path folder = options_.report.lexically_normal();
   write_text_file(folder_.matrix_page(), report_page({{page_label(folder), report}}));
-  out_ << "\nreport: " << folder.string()
-       << " (matrix.html, matrix.svg, report.json, junit.xml, results.jsonl, results/)\n";
+  out_ << "report: " << folder.string()
+       << " (matrix.html, matrix.svg, report.json, junit.xml, results.jsonl, results/)\n"
+       << summary_text(report.verdicts, wants_colour(STDOUT_FILENO));
   out_.flush();
   return exit_code(report);
 }
 
 void Session::print(const RunReport& report) {
-  constexpr int kMostShown = 10;
-  out_ << '\n' << matrix_text(report.verdicts, {wants_colour(STDOUT_FILENO), terminal_columns(STDOUT_FILENO)});
-  int failures = 0;
-  for (const Verdict& verdict : report.verdicts) {
-    if (!is_failure(verdict.finding.status) && verdict.finding.status != Status::NotRun) continue;
-    if (verdict.finding.status == Status::NotRun && verdict.finding.reason == not_started_) continue;  // printed before
-    if (++failures <= kMostShown) out_ << '\n' << sentence(verdict) << "\n  repeat: " << verdict.repro << '\n';
-  }
-  if (failures > kMostShown) out_ << "\n... and " << failures - kMostShown << " more in report.json\n";
-  for (const std::string& note : report.notes) out_ << "\nnote: " << note << '\n';
-  if (!report.throughput.empty())
-    out_ << '\n' << throughput_text(report.throughput, std::thread::hardware_concurrency());
+  for (const std::string& note : report.notes) progress_.note("note: " + note);
+  std::vector<Verdict> untold = report.verdicts;
+  std::erase_if(untold, [&](const Verdict& verdict) {
+    return verdict.finding.status == Status::NotRun && verdict.finding.reason == not_started_;  // printed before
+  });
+  const std::vector<std::string> parts = {throughput_text(report.throughput, std::thread::hardware_concurrency()),
+                                          matrix_text(report.verdicts, {.colour = wants_colour(STDOUT_FILENO),
+                                                                        .columns = terminal_columns(STDOUT_FILENO),
+                                                                        .only_failures = !options_.verbose}),
+                                          reasons_text(untold)};
+  progress_.end();
+  for (const std::string& part : parts)
+    if (!part.empty()) out_ << '\n' << part;
+  out_ << '\n';
   out_.flush();
 }
 

@@ -56,6 +56,7 @@ class Session {
  private:
   Verdict empty_verdict(size_t index) const;
   void finish(size_t index, Verdict verdict);
+  void keep(size_t index, Verdict verdict);
   void print(const RunReport& report);
 
   const RunOptions& options_;

@@ -29,7 +29,7 @@ class Supervisor {
           settle(i, Status::Unsupported, answer->why);
       }
     } catch (const BackendError& error) {
-      observer_.not_started(error.what());
+      observer_.not_started(with_log(error.what()));
       return false;
     }
     return true;
@@ -61,11 +61,11 @@ class Supervisor {
     } else if (result.succeeded) {
       for (const size_t i : open()) settle(i, Status::Error, "ended with exit code 0 without running it");
     } else if (!started_) {
-      observer_.not_started(backend_.name() + ": run: " + reason_of(result));
+      observer_.not_started(with_log(backend_.name() + ": run: " + reason_of(result)));
       return false;
     } else {
-      observer_.broken(ranks() + (result.any_event ? "failed between two cases: " : "did not start again: ") +
-                       reason_of(result));
+      observer_.broken(with_log(ranks() + (result.any_event ? "failed between two cases: " : "did not start again: ") +
+                                reason_of(result)));
       return result.any_event;
     }
     return true;
@@ -74,6 +74,12 @@ class Supervisor {
  private:
   std::string ranks() const {
     return backend_.name() + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
+  }
+
+  /// A failure outside of the cases, and where the backend's words about it are.
+  std::string with_log(const std::string& reason) const {
+    const std::filesystem::path log = backend_log(out_);
+    return std::filesystem::exists(log) ? reason + " (see " + log.string() + ")" : reason;
   }
 
   /// The cases without a verdict.

@@ -17,7 +17,7 @@
 
 #include "conformance/plan/model_facts.h"
 #include "conformance/protocol/backend.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/report.h"
 #include "runtime/schedule/trace.h"
 

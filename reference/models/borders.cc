@@ -16,6 +16,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace border_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -136,7 +137,10 @@ Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; 
 
 }  // namespace
 
+}  // namespace border_models
+
 std::vector<Family> border_families() {
+  using namespace border_models;
   using enum Content;
   const std::vector<Variant> both = {
       {.name = "views", .forward = views},

@@ -8,6 +8,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace dict_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -39,7 +40,10 @@ Tensors with_loss(Parts& net, const Tensors& in) {
 
 }  // namespace
 
+}  // namespace dict_models
+
 std::vector<Family> dict_families() {
+  using namespace dict_models;
   using enum Content;
   std::vector<Family> all =
       twins({.name = "dict",

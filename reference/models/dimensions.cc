@@ -6,6 +6,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace dimension_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -22,7 +23,10 @@ Tensors columns(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0]).
 
 }  // namespace
 
+}  // namespace dimension_models
+
 std::vector<Family> dimension_families() {
+  using namespace dimension_models;
   using enum Content;
   std::vector<Family> all = twins({.name = "dimensions",
                                    .forward = dimensions,

@@ -10,6 +10,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace expert_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -62,7 +63,10 @@ Tensors routed(Parts& net, const Tensors& in) {
 
 }  // namespace
 
+}  // namespace expert_models
+
 std::vector<Family> expert_families() {
+  using namespace expert_models;
   using enum Content;
   return {real_twin({.name = "experts", .forward = gated, .extras = experts_and_gates(true)}),
           exact_twin({.name = "experts",

@@ -10,6 +10,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace gradient_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -76,7 +77,10 @@ Tensors noise(Parts& net, const Tensors& in) {
 
 }  // namespace
 
+}  // namespace gradient_models
+
 std::vector<Family> gradient_families() {
+  using namespace gradient_models;
   const std::vector<Variant> both = {
       {.name = "unused-parameters", .forward = unused, .extras = {"aside", "aside_uncalled", "zeroed"}},
       {.name = "frozen-last", .forward = plain, .finish = frozen(6, 7)},

@@ -20,6 +20,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace image_models {
 namespace {
 
 constexpr int part_count = 8;
@@ -141,7 +142,10 @@ Family image_family(const std::string& name) {
 
 }  // namespace
 
+}  // namespace image_models
+
 std::vector<Family> image_families() {
+  using namespace image_models;
   return {image_family<ConvolutionChain>("exact-convolution"), image_family<ExactUNet>("exact-unet")};
 }
 

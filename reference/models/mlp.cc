@@ -8,6 +8,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace mlp_models {
 namespace {
 
 constexpr int layer_count = 8;
@@ -103,7 +104,10 @@ Batch loss_inside_batch(reference::Dtype dtype, int rows, uint64_t seed, int ste
 
 }  // namespace
 
+}  // namespace mlp_models
+
 std::vector<Family> mlp_families() {
+  using namespace mlp_models;
   // With relu, biases are positive and few weights negative, so that most outputs are nonzero.
   const ExactParameters relu = {.negative_one_in = 8, .bias_lo = 1, .bias_hi = 3};
   return {

@@ -9,6 +9,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace multi_io_models {
 namespace {
 
 constexpr int layer_count = 8;
@@ -92,7 +93,10 @@ Batch exact_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
+}  // namespace multi_io_models
+
 std::vector<Family> multi_io_families() {
+  using namespace multi_io_models;
   return {{"multi-io", real_model, real_batch}, {"exact-multi-io", exact_model, exact_batch}};
 }
 

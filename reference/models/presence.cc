@@ -6,6 +6,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace presence_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -26,7 +27,10 @@ Tensors absent_value(Parts& net, const Tensors& in) {
 
 }  // namespace
 
+}  // namespace presence_models
+
 std::vector<Family> presence_families() {
+  using namespace presence_models;
   using enum Content;
   std::vector<Family> all;
   for (const Variant& variant : std::vector<Variant>{

@@ -11,6 +11,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace resnet_models {
 namespace {
 
 constexpr int block_count = 8;
@@ -76,6 +77,11 @@ Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
-std::vector<Family> resnet_families() { return {{"resnet-bn", model, batch}}; }
+}  // namespace resnet_models
+
+std::vector<Family> resnet_families() {
+  using namespace resnet_models;
+  return {{"resnet-bn", model, batch}};
+}
 
 }  // namespace plumbline::models

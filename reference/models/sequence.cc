@@ -16,6 +16,7 @@
 #include "runtime/error.h"
 
 namespace plumbline::models {
+namespace sequence_models {
 
 /// x [rows, time, width] -> the same: h_t = f(input(x_t) + state(h_{t-1})); the exact f is the absolute value.
 class Recurrent : public torch::nn::Module {
@@ -203,7 +204,10 @@ Family sequence_family(const std::string& name, bool is_exact, const std::vector
 
 }  // namespace
 
+}  // namespace sequence_models
+
 std::vector<Family> sequence_families() {
+  using namespace sequence_models;
   std::vector<Family> all;
   for (const bool is_exact : {false, true}) {
     all.push_back(sequence_family<RecurrentNet<Recurrent, 1>, 1, 0>("recurrent", is_exact, {"x"}));

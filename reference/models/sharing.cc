@@ -7,6 +7,7 @@
 #include "reference/models/parts/parts.h"
 
 namespace plumbline::models {
+namespace sharing_models {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -51,7 +52,10 @@ void freeze_common(Parts& net, reference::Dtype) {
 
 }  // namespace
 
+}  // namespace sharing_models
+
 std::vector<Family> sharing_families() {
+  using namespace sharing_models;
   const std::vector<std::string> extras = {"common"};
   const ExactParameters narrow = {.fans = {1}, .bias_hi = 2, .biased = 2};
   const std::vector<Variant> both = {

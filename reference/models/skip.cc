@@ -11,6 +11,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace skip_models {
 namespace {
 
 constexpr int part_count = 8;
@@ -79,6 +80,11 @@ Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
-std::vector<Family> skip_families() { return {{"exact-skip", make<Skip>, batch}, {"exact-wide", make<Wide>, batch}}; }
+}  // namespace skip_models
+
+std::vector<Family> skip_families() {
+  using namespace skip_models;
+  return {{"exact-skip", make<Skip>, batch}, {"exact-wide", make<Wide>, batch}};
+}
 
 }  // namespace plumbline::models

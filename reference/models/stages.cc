@@ -7,6 +7,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace stage_models {
 namespace {
 
 constexpr int64_t real_width = 16, exact_width = 8;
@@ -148,7 +149,10 @@ Family split_twice(bool is_exact) {
 
 }  // namespace
 
+}  // namespace stage_models
+
 std::vector<Family> stage_families() {
+  using namespace stage_models;
   return {lopsided(false), lopsided(true), split_twice(false), split_twice(true)};
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/skip/skippable.h"
 
 namespace plumbline::models {
+namespace stash_models {
 namespace {
 
 constexpr int64_t image_channels = 2, side = 16;
@@ -168,6 +169,11 @@ Batch whole_numbers(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
-std::vector<Family> stash_families() { return {{"unet-stash", unet, images}, {"exact-stash", exact, whole_numbers}}; }
+}  // namespace stash_models
+
+std::vector<Family> stash_families() {
+  using namespace stash_models;
+  return {{"unet-stash", unet, images}, {"exact-stash", exact, whole_numbers}};
+}
 
 }  // namespace plumbline::models

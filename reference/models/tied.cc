@@ -8,6 +8,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace tied_models {
 namespace {
 
 constexpr int layer_count = 8;
@@ -56,6 +57,11 @@ Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
-std::vector<Family> tied_families() { return {{"exact-tied", model, batch}}; }
+}  // namespace tied_models
+
+std::vector<Family> tied_families() {
+  using namespace tied_models;
+  return {{"exact-tied", model, batch}};
+}
 
 }  // namespace plumbline::models

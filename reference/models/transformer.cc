@@ -18,6 +18,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace transformer_models {
 namespace {
 
 constexpr int block_count = 8;
@@ -156,7 +157,10 @@ Batch batch(reference::Dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
+}  // namespace transformer_models
+
 std::vector<Family> transformer_families() {
+  using namespace transformer_models;
   return {{"transformer-lm", [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, false); }, batch},
           {"transformer-mixed", [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, true); }, batch}};
 }

@@ -11,6 +11,7 @@
 #include "runtime/capture/call.h"
 
 namespace plumbline::models {
+namespace unet_models {
 namespace {
 
 constexpr int64_t image_channels = 2, side = 16;
@@ -120,6 +121,11 @@ Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 
 }  // namespace
 
-std::vector<Family> unet_families() { return {{"unet", model, batch}}; }
+}  // namespace unet_models
+
+std::vector<Family> unet_families() {
+  using namespace unet_models;
+  return {{"unet", model, batch}};
+}
 
 }  // namespace plumbline::models

@@ -20,7 +20,7 @@
 namespace plumbline::upstream {
 namespace {
 
-constexpr int64_t kWidth = 16, kRows = 8;
+constexpr int64_t kPipeWidth = 16, kPipeRows = 8;
 
 /// Pipes of `model` for all routes, with shared parameters replicated and transmitted, each compared with the model.
 template <class Model>
@@ -45,7 +45,9 @@ split::Pipe expect_splits(Model& model, const Tensors& inputs, int stages,
   return pipe_of(split::MultiUse::Replicate, split::Route::Direct);
 }
 
-Tensors two_inputs() { return {at::randn({kRows, kWidth}).requires_grad_(true), at::randn({kRows, kWidth})}; }
+Tensors two_inputs() {
+  return {at::randn({kPipeRows, kPipeWidth}).requires_grad_(true), at::randn({kPipeRows, kPipeWidth})};
+}
 
 /// The ExampleCode of test_pipe.py: a skip connection over one stage, and a parameter that two stages use.
 struct SkipAndSharedParameter : Module {
@@ -61,10 +63,10 @@ struct SkipAndSharedParameter : Module {
     return {capture::call(lin2, x).relu()};
   }
   static Names names() { return {"x", "y"}; }
-  at::Tensor mm_param1 = register_parameter("mm_param1", mm_weight(kWidth));
-  at::Tensor mm_param2 = register_parameter("mm_param2", mm_weight(kWidth));
-  Linear lin1 = register_module("lin1", Linear(kWidth, kWidth));
-  Linear lin2 = register_module("lin2", Linear(kWidth, kWidth));
+  at::Tensor mm_param1 = register_parameter("mm_param1", mm_weight(kPipeWidth));
+  at::Tensor mm_param2 = register_parameter("mm_param2", mm_weight(kPipeWidth));
+  Linear lin1 = register_module("lin1", Linear(kPipeWidth, kPipeWidth));
+  Linear lin2 = register_module("lin2", Linear(kPipeWidth, kPipeWidth));
 };
 
 TEST(TestPipe, ModelSplit_ExampleCode) {
@@ -89,7 +91,9 @@ struct MarkedMlps : Module {
     return {x - in[1]};
   }
   static Names names() { return {"x", "y"}; }
-  std::shared_ptr<Mlp> mlp(int i) { return register_module("mlp" + std::to_string(i), std::make_shared<Mlp>(kWidth)); }
+  std::shared_ptr<Mlp> mlp(int i) {
+    return register_module("mlp" + std::to_string(i), std::make_shared<Mlp>(kPipeWidth));
+  }
   std::vector<std::shared_ptr<Mlp>> mlps = {mlp(0), mlp(1), mlp(2), mlp(3)};
 };
 
@@ -105,7 +109,7 @@ TEST(TestPipe, ModelSplit_MultiMLP) {
 
 TEST(TestPipe, ModelSplit_ModelWithParamAlias) {
   at::manual_seed(3);
-  ModelWithParamAlias model(kWidth);
+  ModelWithParamAlias model(kPipeWidth);
   const split::Pipe pipe = expect_splits(model, two_inputs(), 2);
   EXPECT_EQ(shared_text(pipe), (Names{"lin0.bias: 0 1", "lin0.weight: 0 1", "mm_param0: 0 1"}));
   for (int s = 0; s < 2; ++s) {
@@ -142,8 +146,8 @@ TEST(TestUnflatten, Unflatten) {
 
 TEST(TransformerTests, Ir) {
   at::manual_seed(5);
-  MultiMlp model(kWidth, 8);
-  const split::Pipe pipe = expect_splits(model, {at::randn({4, kWidth}).requires_grad_(true)}, 2, {{"layers.4"}});
+  MultiMlp model(kPipeWidth, 8);
+  const split::Pipe pipe = expect_splits(model, {at::randn({4, kPipeWidth}).requires_grad_(true)}, 2, {{"layers.4"}});
   Names layers;
   for (const split::Stage& stage : pipe.stages)
     for (const graph::ModuleCall& entered : stage.graph.module_calls)
@@ -176,50 +180,50 @@ void expect_tracer(Model& model, const Tensors& batch, int stages, const std::ve
   EXPECT_GT(at::count_nonzero(expected.at(0)).item<int64_t>(), 0);
 }
 
-at::Tensor whole_numbers() { return at::randint(-2, 3, {kRows, kWidth}, at::kDouble); }
+at::Tensor whole_numbers() { return at::randint(-2, 3, {kPipeRows, kPipeWidth}, at::kDouble); }
 
 TEST(TestStage, Tracer_ExampleCode) {
   for (int stages = 2; stages <= 8; ++stages) {
     SCOPED_TRACE(stages);
     at::manual_seed(stages);
-    ExampleCode model(kWidth, stages);
+    ExampleCode model(kPipeWidth, stages);
     expect_tracer(model, {whole_numbers()}, stages);
-    ExampleCode another(kWidth, stages);
-    expect_splits(another, {at::randn({kRows, kWidth}).requires_grad_(true)}, stages);
+    ExampleCode another(kPipeWidth, stages);
+    expect_splits(another, {at::randn({kPipeRows, kPipeWidth}).requires_grad_(true)}, stages);
   }
 }
 
 TEST(TestStage, Tracer_MultiMLP) {
   at::manual_seed(6);
-  MultiMlp model(kWidth, 2);
+  MultiMlp model(kPipeWidth, 2);
   expect_tracer(model, {whole_numbers()}, 2, {{"layers.1"}});
 }
 
 TEST(TestStage, TracerKwargs_ModelWithKwargs) {
   const microbatch::Signature signature{
-      {{"x"}, {"y", microbatch::ParameterKind::PositionalOrKeyword, at::zeros({kRows, kWidth}, at::kDouble)}}};
+      {{"x"}, {"y", microbatch::ParameterKind::PositionalOrKeyword, at::zeros({kPipeRows, kPipeWidth}, at::kDouble)}}};
   const auto tensors = [](const std::vector<capture::NamedTensor>& bound) {
     return Tensors{bound[0].tensor, bound[1].tensor};
   };
   for (int stages = 2; stages <= 8; ++stages) {
     SCOPED_TRACE(stages);
     at::manual_seed(stages);
-    ModelWithKwargs model(kWidth, stages);
+    ModelWithKwargs model(kPipeWidth, stages);
     const at::Tensor x = whole_numbers(), y = whole_numbers();
     expect_tracer(model, tensors(signature.bind({x}, {{"y", y}})), stages);
     const at::Tensor with = model.forward({x, y}).at(0), without = model.forward({x, at::zeros_like(x)}).at(0);
     EXPECT_FALSE(at::equal(with, without)) << "y is used";
     expect_tracer(model, tensors(signature.bind({x})), stages);
-    ModelWithKwargs another(kWidth, stages);
+    ModelWithKwargs another(kPipeWidth, stages);
     expect_splits(another, two_inputs(), stages);
   }
 }
 
 TEST(SplitErrors, PointsAndPolicy) {
   at::manual_seed(7);
-  MultiMlp model(kWidth, 2);
+  MultiMlp model(kPipeWidth, 2);
   const auto make = [&](const split::SplitOptions& options) {
-    split::make_pipe(handle(model), {at::randn({2, kWidth})}, true, options);
+    split::make_pipe(handle(model), {at::randn({2, kPipeWidth})}, true, options);
   };
   split::SplitOptions options{{{"layers.1"}}};
   EXPECT_EQ(testing::refusal([&] { make(options); }), "accepted");

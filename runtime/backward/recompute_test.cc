@@ -15,21 +15,20 @@
 #include "runtime/capture/interpose.h"
 #include "runtime/error.h"
 #include "runtime/graph/run/random_turn.h"
+#include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::backward {
 namespace {
 
+using testing::leaf;
+
 using Tensors = std::vector<at::Tensor>;
 
-at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
-  return at::randn(sizes).to(dtype).requires_grad_(true);
-}
-
 /// Counts this thread's calls of an operator.
-class Calls : public capture::Interposer {
+class CallCounter : public capture::Interposer {
  public:
-  explicit Calls(std::string name) : name_("aten::" + std::move(name)) {}
+  explicit CallCounter(std::string name) : name_("aten::" + std::move(name)) {}
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
     count += op.operator_name().name == name_;
     op.callBoxed(stack);
@@ -57,7 +56,7 @@ struct Model {
 
 enum class Backward { Full, Halves };
 
-struct Gradients {
+struct RecomputeGradients {
   Tensors outputs, of_inputs, of_parameters;
 };
 
@@ -75,9 +74,9 @@ void input_half(const Tensors& outputs, const Tensors& inputs, Tensors& input_gr
   stage_backward_input(outputs, wave_like(outputs), inputs, input_grads, weights, {.accumulate_into_inputs = false});
 }
 
-Gradients run(const Model& model, bool recompute, Backward backward) {
+RecomputeGradients run(const Model& model, bool recompute, Backward backward) {
   for (const at::Tensor& parameter : model.parameters) parameter.mutable_grad() = at::Tensor();
-  Gradients made;
+  RecomputeGradients made;
   made.outputs = model.forward(model, recompute);
   if (backward == Backward::Full) {
     stage_backward(made.outputs, wave_like(made.outputs), model.inputs, made.of_inputs);
@@ -102,10 +101,10 @@ void expect_same(const Tensors& ours, const Tensors& theirs, const std::string& 
 
 /// The oracle is plain autograd in one piece.
 void expect_bits_of_autograd(const Model& model) {
-  const Gradients plain = run(model, false, Backward::Full);
+  const RecomputeGradients plain = run(model, false, Backward::Full);
   for (const Backward backward : {Backward::Full, Backward::Halves}) {
     SCOPED_TRACE(backward == Backward::Full ? "in one piece" : "in halves");
-    const Gradients again = run(model, true, backward);
+    const RecomputeGradients again = run(model, true, backward);
     expect_same(again.outputs, plain.outputs, "output");
     expect_same(again.of_inputs, plain.of_inputs, "gradient of input");
     expect_same(again.of_parameters, plain.of_parameters, "gradient of parameter");
@@ -168,8 +167,8 @@ TEST_F(Recomputation, RunsEachBlockOnceMoreInAll) {
   for (const bool needs_gradient : {true, false})
     for (const Backward backward : {Backward::Full, Backward::Halves}) {
       const Model of = two_layers(at::kFloat, needs_gradient);
-      Calls plain("gelu"), again("gelu"), products("mm"), products_again("mm");
-      const auto count = [&](Calls& calls, bool recompute) {
+      CallCounter plain("gelu"), again("gelu"), products("mm"), products_again("mm");
+      const auto count = [&](CallCounter& calls, bool recompute) {
         const capture::InterposerScope scope(calls);
         run(of, recompute, backward);
       };
@@ -277,7 +276,7 @@ TEST_F(Recomputation, SumsASharedParameterBlockByBlock) {
   model.forward = [&](const Model& m, bool recompute) {
     return block(recompute, twice, block(recompute, twice, m.inputs, m.parameters), m.parameters);
   };
-  const Gradients parts = run(copies, false, Backward::Full);
+  const RecomputeGradients parts = run(copies, false, Backward::Full);
   const at::Tensor sum = parts.of_parameters[1] + parts.of_parameters[0];
   for (const Backward backward : {Backward::Full, Backward::Halves})
     EXPECT_TRUE(at::equal(run(model, true, backward).of_parameters[0], sum));
@@ -340,7 +339,7 @@ TEST_F(Recomputation, KeepsOnlyItsInputs) {
 
 TEST_F(Recomputation, RunsAgainForARetainedGraph) {
   const Model model = two_layers(at::kFloat);
-  const Gradients plain = run(model, false, Backward::Full);
+  const RecomputeGradients plain = run(model, false, Backward::Full);
   for (const at::Tensor& parameter : model.parameters) parameter.mutable_grad() = at::Tensor();
   const Tensors outputs = model.forward(model, true), grads = wave_like(outputs);
   Tensors made;
@@ -428,7 +427,7 @@ TEST_F(Recomputation, RefusesWhatItCannotDo) {
 
 TEST_F(Recomputation, LeavesNothingBehindAfterAnException) {
   const Model model = two_layers(at::kFloat);
-  const Gradients plain = run(model, false, Backward::Full);
+  const RecomputeGradients plain = run(model, false, Backward::Full);
   int calls = 0, fail_at = 0;
   const Block failing = [&](std::span<const at::Tensor> v, Tensors& outputs) {
     if (++calls == fail_at) throw Error("the block failed");
@@ -446,7 +445,7 @@ TEST_F(Recomputation, LeavesNothingBehindAfterAnException) {
       EXPECT_TRUE(c10::GradMode::is_enabled());
     }
   model.inputs[0].mutable_grad() = at::Tensor();
-  const Gradients after = run(model, true, Backward::Halves);
+  const RecomputeGradients after = run(model, true, Backward::Halves);
   expect_same(after.of_inputs, plain.of_inputs, "gradient of input");
   expect_same(after.of_parameters, plain.of_parameters, "gradient of parameter");
 }
@@ -478,8 +477,8 @@ TEST_F(Recomputation, RunsHooksOfLeavesOnce) {
     Tensors p = layer_parameters(8);
     p[0] = parameter;
     Model of{{x}, p, [](const Model& m, bool recompute) { return block(recompute, layer, m.inputs, m.parameters); }};
-    const Gradients plain = run(of, false, backward);
-    const Gradients again = run(of, true, backward);
+    const RecomputeGradients plain = run(of, false, backward);
+    const RecomputeGradients again = run(of, true, backward);
     expect_same(again.of_parameters, plain.of_parameters, "gradient of parameter");
     EXPECT_EQ(on_parameter, 2);
     EXPECT_EQ(on_input, 2);
@@ -489,7 +488,7 @@ TEST_F(Recomputation, RunsHooksOfLeavesOnce) {
 TEST_F(Recomputation, OfTwoMicrobatchesOnTwoThreads) {
   Tensors parameters = layer_parameters(8);
   const Tensors x[2] = {{leaf({3, 8})}, {leaf({3, 8})}};
-  Gradients alone[2];
+  RecomputeGradients alone[2];
   for (int m : {0, 1})
     alone[m] =
         run({x[m], parameters, [](const Model& of, bool) { return block(false, layer, of.inputs, of.parameters); }},

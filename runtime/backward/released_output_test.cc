@@ -7,9 +7,12 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/backward/testing/backward_test_models.h"
 #include "runtime/error.h"
+#include "runtime/testing/leaf.h"
 
 namespace plumbline::backward {
 namespace {
+
+using testing::leaf;
 
 using namespace backward_test;
 
@@ -40,7 +43,6 @@ struct Tripled : torch::autograd::Function<Tripled> {
 class ReleasedOutput : public ::testing::TestWithParam<bool> {
  protected:
   ReleasedOutput() { at::manual_seed(9); }
-  static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
   /// Whole, or in halves: the results must be equal.
   Tensors backward(const Tensors& roots, const Tensors& grads, const Tensors& inputs) {
     Tensors input_grads;

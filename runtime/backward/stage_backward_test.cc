@@ -4,15 +4,17 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::backward {
 namespace {
 
+using testing::leaf;
+
 using c10::IValue;
 using Tensors = std::vector<at::Tensor>;
 
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
 IValue tuple(std::vector<IValue> values) { return c10::ivalue::Tuple::create(std::move(values)); }
 IValue list(const Tensors& values) { return c10::List<at::Tensor>(values); }
 IValue dict(const std::vector<std::pair<std::string, IValue>>& items) {

@@ -252,7 +252,7 @@ TEST(Capture, CallsReplayBitForBit) {
   }
 }
 
-struct Doubled : torch::autograd::Function<Doubled> {
+struct DoubledByFunction : torch::autograd::Function<DoubledByFunction> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
     const at::Tensor y = torch::empty_like(x);
     y.t().copy_(x.t());  // the last write goes through a view
@@ -287,7 +287,7 @@ TEST(Capture, RefusalsNameOperatorAndModule) {
       CASE("aten::item", "read from a tensor", { return {x * x.sum().item()}; }),
       CASE("aten::equal", "read from a tensor", { return {at::equal(x, w) ? x : w}; }),
       CASE("aten::is_nonzero", "read from a tensor", { return {x.sum().is_nonzero() ? x : w}; }),
-      CASE("aten::mul.Tensor", "custom autograd Function", { return {Doubled::apply(x * w) * x}; }),
+      CASE("aten::mul.Tensor", "custom autograd Function", { return {DoubledByFunction::apply(x * w) * x}; }),
       CASE("aten::mul.Tensor", "custom autograd Function", { return {OwnGrad::apply(x * w) * x}; }),
       CASE("aten::mul.Tensor", "requires_grad_() in forward", { auto y = x.detach(); y.requires_grad_(true); return {y
         * w}; }),

@@ -16,7 +16,7 @@ namespace plumbline::capture {
 namespace {
 
 /// Records the names of the operators and forwards the calls.
-class Names : public Interposer {
+class NamesOfCalls : public Interposer {
  public:
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override {
     seen.push_back(op.operator_name().name);
@@ -62,7 +62,7 @@ TEST(Interpose, SeesForwardAndBackwardAndChangesNothing) {
   };
   at::Tensor weight, bias, plain_weight, plain_bias;
   const at::Tensor plain = run(plain_weight, plain_bias);
-  Names names;
+  NamesOfCalls names;
   at::Tensor loss;
   {
     const InterposerScope scope(names);
@@ -85,7 +85,7 @@ TEST(Interpose, SeesAGradientAccumulate) {
   const at::Tensor weight = numbers({4}).requires_grad_();
   (weight * 2).sum().backward();
   const at::Tensor loss = (weight * 3).sum();
-  Names names;
+  NamesOfCalls names;
   {
     const InterposerScope scope(names);
     loss.backward();
@@ -95,7 +95,7 @@ TEST(Interpose, SeesAGradientAccumulate) {
 }
 
 TEST(Interpose, SeesFactoriesAndThePartsOfCompositesInInferenceMode) {
-  Names names;
+  NamesOfCalls names;
   const c10::InferenceMode inference;
   const at::Tensor weight = numbers({5, 4});
   const InterposerScope scope(names);
@@ -122,7 +122,7 @@ TEST(Interpose, ReplacedResultsAreUsedForwardAndBackward) {
 }
 
 TEST(Interpose, KeepsVersionCountersAndTheGraph) {
-  Names names;
+  NamesOfCalls names;
   const InterposerScope scope(names);
   const at::Tensor x = numbers({4}).requires_grad_();
   const at::Tensor y = x * 3;
@@ -138,7 +138,7 @@ TEST(Interpose, KeepsVersionCountersAndTheGraph) {
 }
 
 TEST(Interpose, ScopesNest) {
-  Names outer, inner;
+  NamesOfCalls outer, inner;
   const InterposerScope outer_scope(outer);
   at::ones({1});
   {
@@ -154,7 +154,7 @@ TEST(Interpose, ScopesNest) {
 TEST(Interpose, ExceptionsPassAndLeaveNothingBehind) {
   const at::Tensor one = at::ones({1}), weight = at::ones({1}).requires_grad_();
   const at::Tensor loss = (weight * 2).sum();
-  Names outer;
+  NamesOfCalls outer;
   {
     const InterposerScope outer_scope(outer);
     Throwing throwing;
@@ -180,7 +180,7 @@ TEST(Interpose, ExceptionsPassAndLeaveNothingBehind) {
 }
 
 TEST(Interpose, OtherThreadsAreNotAffected) {
-  Names names;
+  NamesOfCalls names;
   const InterposerScope scope(names);
   const at::ThreadLocalState state;
   std::thread([] { at::ones({1}).exp(); }).join();

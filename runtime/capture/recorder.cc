@@ -6,11 +6,10 @@
 #include <algorithm>
 
 #include "runtime/capture/takes_gradient.h"
+#include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture {
 namespace {
-
-std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 bool is_tensor_like(const c10::Type& type) {
   if (type.kind() == c10::TypeKind::TensorType) return true;

@@ -37,9 +37,9 @@ struct Around : engine::StageRunner {
   std::function<void(int)> after_weight;
 };
 
-using Change = std::function<void(int stage, Around&)>;
+using FaultChange = std::function<void(int stage, Around&)>;
 
-auto around(const Change& change) {
+auto around(const FaultChange& change) {
   return [change](int stage, const split::StageState&, std::unique_ptr<engine::StageRunner> runner) {
     auto wrapped = std::make_unique<Around>(std::move(runner));
     change(stage, *wrapped);

@@ -9,7 +9,7 @@
 namespace plumbline::testing {
 namespace {
 
-constexpr int kMicrobatches = 4;
+constexpr int kRematMicrobatches = 4;
 constexpr const char* kModes[] = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0"};
 
 std::function<void(engine::EngineOptions&)> rematerialised(const std::string& mode,
@@ -29,10 +29,12 @@ TEST_P(EveryKindPartitioned, EqualsAutogradInEveryMode) {
       options.keep_strides = kind == "strided";
     };
     for (const int ranks : {1, 2, 4}) {
-      expect_like_oracle(kind, schedule::make_schedule("1f1b", ranks, kMicrobatches), 2 * kMicrobatches + 1, 2, change);
+      expect_like_oracle(kind, schedule::make_schedule("1f1b", ranks, kRematMicrobatches), 2 * kRematMicrobatches + 1,
+                         2, change);
       if (HasFatalFailure()) return;
     }
-    expect_like_oracle(kind, schedule::make_schedule("gpipe", 2, kMicrobatches), 2 * kMicrobatches, 1, change);
+    expect_like_oracle(kind, schedule::make_schedule("gpipe", 2, kRematMicrobatches), 2 * kRematMicrobatches, 1,
+                       change);
     if (HasFatalFailure()) return;
   }
 }
@@ -42,11 +44,11 @@ TEST_P(EveryKindPartitioned, EqualsAutogradInHalves) {
   for (const char* mode : {"default", "min-cut", "bytes", "budget=0"})
     for (const int ranks : {1, 2, 4})
       for (const schedule::Schedule& schedule :
-           {halved(schedule::make_schedule("1f1b", ranks, kMicrobatches), {.name = "all W last"}),
-            halved(schedule::make_schedule("1f1b", ranks, kMicrobatches),
+           {halved(schedule::make_schedule("1f1b", ranks, kRematMicrobatches), {.name = "all W last"}),
+            halved(schedule::make_schedule("1f1b", ranks, kRematMicrobatches),
                    {.name = "mixed", .lag = [](int) { return 1; }, .whole_microbatches = {1}})}) {
         SCOPED_TRACE(mode);
-        expect_like_oracle(kind, schedule, 2 * kMicrobatches + 1, 1, [&](engine::EngineOptions& options) {
+        expect_like_oracle(kind, schedule, 2 * kRematMicrobatches + 1, 1, [&](engine::EngineOptions& options) {
           options.remat.mode = mode;
           options.keep_strides = kind == "strided";
         });
@@ -62,26 +64,26 @@ INSTANTIATE_TEST_SUITE_P(Engine, EveryKindPartitioned,
 TEST(EngineRemat, EveryPolicyGivesTheSameBits) {
   for (const char* policy : {"seed", "torch-2.11", "torch-2.15"})
     for (const char* mode : {"min-cut", "aggressive"})
-      expect_like_oracle("batch norm", schedule::make_schedule("1f1b", 2, kMicrobatches), 2 * kMicrobatches, 1,
-                         rematerialised(mode, policy));
+      expect_like_oracle("batch norm", schedule::make_schedule("1f1b", 2, kRematMicrobatches), 2 * kRematMicrobatches,
+                         1, rematerialised(mode, policy));
 }
 
 TEST(EngineRemat, ReplicasAddUpTheSameBits) {
-  const schedule::Schedule schedule = schedule::make_schedule("chimera", 4, kMicrobatches);
+  const schedule::Schedule schedule = schedule::make_schedule("chimera", 4, kRematMicrobatches);
   ASSERT_GT(schedule.replicas(), 1);
   // Replicas of a stage draw for other micro-batches, and draw again in their backwards.
   for (const char* kind : {"mlp", "dropout"})
     for (const char* mode : {"bytes", "budget=0"})
-      expect_like_oracle(kind, schedule, 2 * kMicrobatches, 2, rematerialised(mode));
+      expect_like_oracle(kind, schedule, 2 * kRematMicrobatches, 2, rematerialised(mode));
 }
 
 TEST(EngineRemat, AnEvaluationBetweenStepsChangesNothing) {
   for (const std::string kind : {"batch norm", "dropout"}) {
     const at::Tensor x1 = batch_of(kind, 8), x2 = batch_of(kind, 8, 3.3), target = target_of(kind, 8);
-    Oracle oracle(kind, 2, kMicrobatches);
+    Oracle oracle(kind, 2, kRematMicrobatches);
     const Told first = oracle.train(x1, target), evaluated = oracle.evaluate(x2, target),
                second = oracle.train(x2, target);
-    Fleet fleet(kind, schedule::make_schedule("1f1b", 2, kMicrobatches));
+    Fleet fleet(kind, schedule::make_schedule("1f1b", 2, kRematMicrobatches));
     fleet.options.remat.mode = "min-cut";
     Told ours_first, ours_evaluated, ours_second;
     fleet.run([&](engine::Engine& engine, int) {
@@ -96,7 +98,7 @@ TEST(EngineRemat, AnEvaluationBetweenStepsChangesNothing) {
 }
 
 TEST(EngineRemat, RanksThatChoseDifferentlyAreRefused) {
-  Fleet fleet("mlp", schedule::make_schedule("chimera", 2, kMicrobatches));
+  Fleet fleet("mlp", schedule::make_schedule("chimera", 2, kRematMicrobatches));
   fleet.adjust = [](engine::EngineOptions& options, int rank) {
     options.remat.mode = rank == 0 ? "default" : "budget=0";
   };
@@ -110,7 +112,7 @@ TEST(EngineRemat, RanksThatChoseDifferentlyAreRefused) {
 
 TEST(EngineRemat, RanksOfOneStageThatDoNotAllPartitionAreRefusedAtOnce) {
   for (const int partitioning : {0, 1}) {
-    Fleet fleet("mlp", schedule::make_schedule("chimera", 2, kMicrobatches));
+    Fleet fleet("mlp", schedule::make_schedule("chimera", 2, kRematMicrobatches));
     fleet.adjust = [&](engine::EngineOptions& options, int rank) {
       options.remat.mode = rank == partitioning ? "bytes" : "";
     };
@@ -123,8 +125,8 @@ TEST(EngineRemat, RanksOfOneStageThatDoNotAllPartitionAreRefusedAtOnce) {
 }
 
 TEST(EngineRemat, OneRankMayPartitionAndAnotherNot) {
-  const schedule::Schedule schedule = schedule::make_schedule("1f1b", 2, kMicrobatches);
-  Oracle oracle("mlp", 2, kMicrobatches);
+  const schedule::Schedule schedule = schedule::make_schedule("1f1b", 2, kRematMicrobatches);
+  Oracle oracle("mlp", 2, kRematMicrobatches);
   oracle.follow(schedule);
   Fleet fleet("mlp", schedule);
   fleet.adjust = [](engine::EngineOptions& options, int rank) { options.remat.mode = rank == 0 ? "bytes" : ""; };
@@ -142,8 +144,8 @@ TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
   };
   for (const char* mode : {"", "default", "bytes"}) {
     SCOPED_TRACE(mode);
-    const schedule::Schedule schedule = schedule::make_schedule("1f1b", 2, kMicrobatches);
-    Oracle oracle("frozen", 2, kMicrobatches);
+    const schedule::Schedule schedule = schedule::make_schedule("1f1b", 2, kRematMicrobatches);
+    Oracle oracle("frozen", 2, kRematMicrobatches);
     oracle.follow(schedule);
     Fleet fleet("frozen", schedule);
     fleet.options.remat.mode = mode;
@@ -167,7 +169,7 @@ TEST(EngineRemat, ParametersMayBeFrozenAndUnfrozenBetweenSteps) {
 /// At the split nothing in the first stage required a gradient, so none is sent back to it.
 TEST(EngineRemat, AParameterThatNoGradientCanReachIsRefused) {
   for (const char* mode : {"", "default"}) {
-    Fleet fleet("frozen early", schedule::make_schedule("1f1b", 4, kMicrobatches));
+    Fleet fleet("frozen early", schedule::make_schedule("1f1b", 4, kRematMicrobatches));
     fleet.options.remat.mode = mode;
     const std::string text = failure([&] {
       fleet.run([&](engine::Engine& engine, int rank) {
@@ -184,7 +186,7 @@ TEST(EngineRemat, AParameterThatNoGradientCanReachIsRefused) {
 TEST(EngineRemat, WhatDoesNotExistIsRefused) {
   const auto refusal_of = [](const engine::RematOptions& remat,
                              engine::Recompute recompute = engine::Recompute::Never) {
-    Fleet fleet("mlp", schedule::make_schedule("1f1b", 1, kMicrobatches));
+    Fleet fleet("mlp", schedule::make_schedule("1f1b", 1, kRematMicrobatches));
     fleet.options.remat = remat;
     fleet.options.recompute.policy = recompute;
     return refusal([&] { fleet.run([](engine::Engine&, int) {}); });

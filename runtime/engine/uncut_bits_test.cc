@@ -10,7 +10,7 @@
 namespace plumbline::testing {
 namespace {
 
-constexpr int kStages = 4, kMicrobatches = 3;
+constexpr int kStages = 4, kUncutMicrobatches = 3;
 constexpr int64_t kFeatures = 24;
 
 at::Tensor weights(int i) { return (at::randn({kFeatures, kFeatures}) * 0.3 + 0.01 * i).requires_grad_(); }
@@ -46,13 +46,13 @@ Bits uncut(const at::Tensor& x, uint64_t seed) {
   at::manual_seed(1);
   Winding model;
   Bits bits;
-  for (int m = 0; m < kMicrobatches; ++m) {
+  for (int m = 0; m < kUncutMicrobatches; ++m) {
     at::manual_seed(seed + m);
     const at::Tensor output = model.forward(x.narrow(0, 5 * m, 5));
     mean_square({output}, {}).backward();
     bits["output " + std::to_string(m)] = output.detach();
   }
-  for (const auto& item : model.named_parameters()) bits[item.key()] = item.value().grad() / kMicrobatches;
+  for (const auto& item : model.named_parameters()) bits[item.key()] = item.value().grad() / kUncutMicrobatches;
   return bits;
 }
 
@@ -91,7 +91,7 @@ Bits split_up(const at::Tensor& x, uint64_t seed, const std::string& schedule, c
           {model.get(), [&](const std::vector<at::Tensor>& in) { return std::vector{model->forward(in[0])}; }, {"x"}},
           inputs, training, split);
     };
-    engine::Engine engine(transport, schedule::make_schedule(schedule, kStages, kMicrobatches), source, options);
+    engine::Engine engine(transport, schedule::make_schedule(schedule, kStages, kUncutMicrobatches), source, options);
     const engine::StepResult step = engine.train({x}, {});
     const std::lock_guard<std::mutex> lock(mutex);
     for (size_t m = 0; m < step.outputs.size(); ++m) bits["output " + std::to_string(m)] = step.outputs[m][0];
@@ -113,9 +113,9 @@ TEST(UncutBits, AreThoseOfTheModelThatWasNeverCut) {
   for (const uint64_t seed : {3, 4, 5}) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     at::manual_seed(seed);
-    const at::Tensor x = at::randn({5 * kMicrobatches, kFeatures});
+    const at::Tensor x = at::randn({5 * kUncutMicrobatches, kFeatures});
     const Bits expected = uncut(x, seed);
-    ASSERT_EQ(expected.size(), 4u + kMicrobatches);
+    ASSERT_EQ(expected.size(), 4u + kUncutMicrobatches);
     for (const std::string schedule : {"gpipe", "1f1b"}) {
       EXPECT_EQ(differing(expected, split_up(x, seed, schedule, {})), "") << schedule;
       EXPECT_EQ(differing(expected, split_up(x, seed, schedule, {.route = split::Route::Neighbours})), "") << schedule;
@@ -127,7 +127,7 @@ TEST(UncutBits, AreThoseOfTheModelThatWasNeverCut) {
 TEST(UncutBits, NeedEveryPartOfTheManner) {
   at::set_num_threads(1);
   at::manual_seed(3);
-  const at::Tensor x = at::randn({5 * kMicrobatches, kFeatures});
+  const at::Tensor x = at::randn({5 * kUncutMicrobatches, kFeatures});
   const Bits expected = uncut(x, 3);
   EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.route = split::Route::Direct})), "");
   EXPECT_NE(differing(expected, split_up(x, 3, "gpipe", {.multi_use = split::MultiUse::Replicate})), "");

@@ -175,6 +175,14 @@ std::vector<int64_t> JsonPlace::integers(int64_t least) const {
   return numbers;
 }
 
+std::vector<std::string> JsonPlace::texts() const {
+  const std::vector<JsonPlace> all = items();
+  std::vector<std::string> read;
+  read.reserve(all.size());
+  for (const JsonPlace& item : all) read.push_back(item.text());
+  return read;
+}
+
 size_t JsonPlace::one_of(std::initializer_list<std::string_view> words) const {
   const std::string word = text();
   const auto it = std::ranges::find(words, word);

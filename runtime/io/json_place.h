@@ -59,6 +59,8 @@ class JsonPlace {
   int small(int least, int most) const { return static_cast<int>(integer(least, most)); }
   /// Returns this list of integers, each at least `least`.
   std::vector<int64_t> integers(int64_t least = std::numeric_limits<int64_t>::min()) const;
+  /// Returns this list of strings.
+  std::vector<std::string> texts() const;
   /// Returns the index in `words` of this string. Throws InputError listing `words` if they do not contain it.
   size_t one_of(std::initializer_list<std::string_view> words) const;
 

@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 Partition by_default(const JointGraph& graph, const char* policy) {
   return default_partition(graph, load_policy(policy), {.mode = PartitionMode::Default});
 }
-Names saved(const Partition& partition) { return names_of(partition.graph, partition.saved); }
+using testing::saved_names;
 Names saved_symbols(const Partition& partition) { return names_of(partition.graph, partition.saved_symbols); }
 
 /// relu(x), whose backward reads an alias of the result that autograd created in the forward.
@@ -33,7 +33,7 @@ struct Relu {
 
 TEST(DefaultPartition, NewerVersionsFollowTheOrderOfTheTrace) {
   const Partition made = by_default(Relu().graph(), "torch-2.15");
-  EXPECT_EQ(saved(made), (Names{"detach"}));
+  EXPECT_EQ(saved_names(made), (Names{"detach"}));
   EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"relu", "detach"}));
   EXPECT_EQ(names_of(made.graph, made.backward.ops), (Names{"threshold_backward"}));
 }
@@ -41,7 +41,7 @@ TEST(DefaultPartition, NewerVersionsFollowTheOrderOfTheTrace) {
 TEST(DefaultPartition, TheSeedFollowsTheDataFlow) {
   // No output of the forward needs the alias: the backward makes it from the saved relu.
   const Partition made = by_default(Relu().graph(), "seed");
-  EXPECT_EQ(saved(made), (Names{"relu"}));
+  EXPECT_EQ(saved_names(made), (Names{"relu"}));
   EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"relu"}));
   EXPECT_EQ(names_of(made.graph, made.backward.ops), (Names{"detach", "threshold_backward"}));
 }
@@ -50,7 +50,7 @@ TEST(DefaultPartition, AGraphWithoutMarksIsCutByItsDataFlow) {
   Relu relu;
   JointGraph graph = relu.graph();
   for (JointNode& node : graph.nodes) node.mark = JointMark::None;
-  EXPECT_EQ(saved(by_default(graph, "torch-2.15")), (Names{"relu"}));
+  EXPECT_EQ(saved_names(by_default(graph, "torch-2.15")), (Names{"relu"}));
 }
 
 TEST(DefaultPartition, DrawsThatNobodyUsesStayInTheForward) {
@@ -94,7 +94,7 @@ TEST(DefaultPartition, TheSeedSavesTheResultsOfACallOfSeveral) {
   // Each getitem is listed when its call is reached, before the values that follow it; unused ones are dropped.
   for (const char* policy : {"seed", "torch-2.15"}) {
     const Partition made = by_default(graph, policy);
-    EXPECT_EQ(saved(made), (Names{"getitem", "getitem_2"})) << policy;
+    EXPECT_EQ(saved_names(made), (Names{"getitem", "getitem_2"})) << policy;
     // getitem_1 is dead in the forward; without raising, getitems keep their place in the trace.
     EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"native_layer_norm", "getitem", "getitem_2", "mul"}));
   }
@@ -110,7 +110,7 @@ TEST(DefaultPartition, SizesAreSavedInPlaceOfTheTensor) {
     const NodeIndex late_size = build.integer("sym_size", {x}, 10);
     const NodeIndex gradient = build.call("view", {tangent, late_size, size}, 400);
     const Partition made = by_default(build.graph({z}, {gradient}), policy);
-    EXPECT_EQ(saved(made), Names{}) << policy;
+    EXPECT_EQ(saved_names(made), Names{}) << policy;
     // x comes first in the graph, and with it the size of x that the backward reads.
     EXPECT_EQ(saved_symbols(made), (Names{"sym_size_1", "sym_size"})) << policy;
     EXPECT_EQ(names_of(made.graph, made.backward.inputs), (Names{"sym_size_1", "sym_size", "tangents_1"})) << policy;
@@ -150,7 +150,7 @@ struct Region {
 
 TEST(DefaultPartition, TagsAreHonouredAndTheInputsOfARegionSaved) {
   const Partition made = by_default(Region().graph(), "torch-2.15");
-  EXPECT_EQ(saved(made), (Names{"exp"}));
+  EXPECT_EQ(saved_names(made), (Names{"exp"}));
   EXPECT_EQ(names_of(made.graph, made.recomputed()), (Names{"cos", "cos_1"}));
   // A tagged graph is reordered: `neg` precedes the first call that reads a tangent, so it runs only when needed.
   EXPECT_EQ(names_of(made.graph, made.backward.ops),
@@ -162,7 +162,7 @@ TEST(DefaultPartition, UntaggedGraphsAreNotReordered) {
   JointGraph graph = region.graph();
   for (JointNode& node : graph.nodes) node.recompute.reset();
   const Partition made = by_default(graph, "torch-2.15");
-  EXPECT_EQ(saved(made), (Names{"exp", "cos", "cos_1"}));
+  EXPECT_EQ(saved_names(made), (Names{"exp", "cos", "cos_1"}));
   EXPECT_EQ(names_of(made.graph, made.backward.ops), (Names{"neg", "sin", "mul", "sin_1", "mul_1", "mul_2"}));
 }
 
@@ -180,7 +180,7 @@ TEST(DefaultPartition, MustSaveAndEffectsAreSavedWhereTheBackwardUsesThem) {
   build.begin_backward();
   const NodeIndex sin = build.call("sin", {effect}, 400), mul = build.call("mul", {tangent, sin}, 400);
   const JointGraph graph = build.graph({y}, {mul});
-  EXPECT_EQ(saved(by_default(graph, "torch-2.15")), (Names{"log"}));
+  EXPECT_EQ(saved_names(by_default(graph, "torch-2.15")), (Names{"log"}));
   JointGraph tagged = graph;
   tagged.nodes[effect].recompute = CheckpointPolicy::MustRecompute;
   EXPECT_EQ(testing::refusal([&] { by_default(tagged, "torch-2.15"); }),
@@ -199,7 +199,7 @@ TEST(DefaultPartition, ARandomCallIsNoEffect) {
   build.begin_backward();
   const NodeIndex mul = build.call("mul", {tangent, noise}, 400);
   const Partition made = by_default(build.graph({y}, {mul}), "torch-2.15");
-  EXPECT_EQ(saved(made), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(made), (Names{"primals_1"}));
   EXPECT_EQ(names_of(made.graph, made.replayed), (Names{"rand_like"}));
 }
 
@@ -239,7 +239,7 @@ TEST(DefaultPartition, DeadCollectivesGo) {
   const Partition made = by_default(build.graph({y}, {mul}), "torch-2.15");
   EXPECT_EQ(names_of(made.graph, made.forward.ops), (Names{"cos"}));
   EXPECT_EQ(names_of(made.graph, made.backward.ops), (Names{"mul"}));
-  EXPECT_EQ(saved(made), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(made), (Names{"primals_1"}));
 }
 
 }  // namespace

@@ -41,20 +41,20 @@ Partition partition_by(const JointGraph& graph, const char* mode, const Policy& 
 std::pair<size_t, size_t> counts(const Subgraph& part) { return {part.inputs.size(), part.outputs.size()}; }
 using Counts = std::pair<size_t, size_t>;
 
-Names saved(const Partition& partition) { return names_of(partition.graph, partition.saved); }
+using testing::saved_names;
 
 TEST(TestPartitioning, test_recompute_partitioning) {
   const JointGraph graph = testing::sin_sin_add();
   const Partition min_cut = partition_by(graph, "min-cut");
   EXPECT_EQ(counts(min_cut.forward), Counts(2, 2));
   EXPECT_EQ(counts(min_cut.backward), Counts(2, 2));
-  EXPECT_EQ(saved(min_cut), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(min_cut), (Names{"primals_1"}));
   EXPECT_EQ(names_of(min_cut.graph, min_cut.recomputed()), (Names{"sin"}));
   EXPECT_EQ(names_of(min_cut.graph, min_cut.backward.outputs), (Names{"mul_1", "tangents_1"}));
 
   const Partition all = partition_by(graph, "default");
   EXPECT_EQ(counts(all.forward), Counts(2, 3));
-  EXPECT_EQ(saved(all), (Names{"primals_1", "sin"}));
+  EXPECT_EQ(saved_names(all), (Names{"primals_1", "sin"}));
   EXPECT_TRUE(all.recomputed().empty());
 }
 
@@ -64,7 +64,7 @@ TEST(TestPartitioning, test_default_partitioner_getitem) {
     const Partition made = partition_by(graph, mode);
     EXPECT_EQ(counts(made.forward), Counts(3, 6)) << mode;
     EXPECT_EQ(counts(made.backward), Counts(6, 3)) << mode;
-    EXPECT_EQ(saved(made), (Names{"primals_1", "primals_2", "primals_3", "getitem_1", "getitem_2"})) << mode;
+    EXPECT_EQ(saved_names(made), (Names{"primals_1", "primals_2", "primals_3", "getitem_1", "getitem_2"})) << mode;
   }
 }
 
@@ -103,8 +103,8 @@ TEST(TestPartitioning, test_min_cut_partitioner_cosines) {
   const Partition min_cut = partition_by(Cosines().graph(), "min-cut");
   EXPECT_EQ(counts(min_cut.forward), Counts(1, 2));
   EXPECT_EQ(counts(min_cut.backward), Counts(2, 1));
-  EXPECT_EQ(saved(min_cut), (Names{"primals_1"}));
-  EXPECT_EQ(saved(partition_by(Cosines().graph(), "default")), (Names{"primals_1", "cos", "cos_1"}));
+  EXPECT_EQ(saved_names(min_cut), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(partition_by(Cosines().graph(), "default")), (Names{"primals_1", "cos", "cos_1"}));
 }
 
 TEST(TestPartitioning, test_min_cut_partitioner_sum_of_four) {
@@ -122,7 +122,7 @@ TEST(TestPartitioning, test_min_cut_partitioner_sum_of_four) {
   const Partition min_cut = partition_by(graph, "min-cut");
   EXPECT_EQ(counts(min_cut.forward), Counts(4, 2));
   EXPECT_EQ(counts(min_cut.backward), Counts(2, 4));
-  EXPECT_EQ(saved(min_cut), (Names{"add_2"}));
+  EXPECT_EQ(saved_names(min_cut), (Names{"add_2"}));
   // The caller's inputs are free to save, so mode bytes saves only inputs.
   const Partition bytes = partition_by(graph, "bytes");
   for (const NodeIndex node : bytes.saved) EXPECT_EQ(bytes.graph.nodes[node].kind, JointKind::Primal);
@@ -140,7 +140,7 @@ TEST(TestPartitioning, test_min_cut_partitioner_mm_tanh_tanh) {
   const JointGraph graph = build.graph({tanh_1}, {mm_1});
   const Partition min_cut = partition_by(graph, "min-cut");
   EXPECT_EQ(counts(min_cut.forward), Counts(1, 4));
-  EXPECT_EQ(saved(min_cut), (Names{"mm", "tanh_1", "t"}));
+  EXPECT_EQ(saved_names(min_cut), (Names{"mm", "tanh_1", "t"}));
 }
 
 TEST(TestPartitioning, test_min_cut_partitioner_recomputable_ops) {
@@ -158,11 +158,11 @@ TEST(TestPartitioning, test_min_cut_partitioner_recomputable_ops) {
     policy.recomputable = {};
     const Partition none = partition_by(graph, "min-cut", policy);
     EXPECT_EQ(counts(none.forward), Counts(1, 3)) << base->name;
-    EXPECT_EQ(saved(none), (Names{"primals_1", "mul"})) << base->name;
+    EXPECT_EQ(saved_names(none), (Names{"primals_1", "mul"})) << base->name;
     policy.recomputable = {"aten::mul"};
     const Partition one = partition_by(graph, "min-cut", policy);
     EXPECT_EQ(counts(one.forward), Counts(1, 2)) << base->name;
-    EXPECT_EQ(saved(one), (Names{"primals_1"})) << base->name;
+    EXPECT_EQ(saved_names(one), (Names{"primals_1"})) << base->name;
     EXPECT_EQ(names_of(one.graph, one.recomputed()), (Names{"mul"})) << base->name;
   }
 }
@@ -177,7 +177,7 @@ TEST(TestPartitioning, test_min_cut_partitioner_raise_getitems) {
                   mul = build.call("mul", {tangent_2, neg}, 200), cos_1 = build.call("cos", {parts[0]}, 200),
                   mul_1 = build.call("mul", {tangent, cos_1}, 200), cat = build.call("cat", {mul_1, mul}, 400);
   const Partition made = partition_by(build.graph({sin, cos}, {cat}), "min-cut");
-  EXPECT_EQ(saved(made), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(made), (Names{"primals_1"}));
   EXPECT_EQ(names_of(made.graph, made.backward.ops),
             (Names{"split", "getitem_1", "getitem", "sin_1", "neg", "mul", "cos_1", "mul_1", "cat"}));
 }
@@ -255,7 +255,7 @@ TEST(Partition, ABudgetKeepsTheCostlyCall) {
     PartitionOptions options = parse_partition_mode("budget=0.5");
     options.static_inputs = {1, 2};
     const Partition made = partition(graph, torch_2_15(), options);
-    const Names kept = saved(made);
+    const Names kept = saved_names(made);
     EXPECT_EQ(std::ranges::count(kept, graph.nodes[costly].name), 1) << graph.nodes[costly].name;
   }
 }
@@ -265,7 +265,7 @@ TEST(Partition, TheBudgetOfTheGraphGoesFirst) {
   JointGraph graph = cosines.graph();
   graph.nodes[cosines.cos].memory_budget = 0;
   const Partition made = partition_by(graph, "min-cut");
-  EXPECT_EQ(saved(made), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(made), (Names{"primals_1"}));
   EXPECT_TRUE(made.cuts.empty()) << "a budget of 0 saves the inputs and cuts nothing";
   EXPECT_EQ(made.budget_of_graph, 0.0);
   EXPECT_EQ(partition_by(graph, "budget=0.75").budget_of_graph, 0.0);
@@ -303,19 +303,19 @@ struct Twice {
 
 TEST(Partition, OurOwnModesKeepTheTagsOfMergedCalls) {
   Twice untagged;
-  EXPECT_EQ(saved(partition_by(untagged.graph(), "bytes")), (Names{"mm"}));
+  EXPECT_EQ(saved_names(partition_by(untagged.graph(), "bytes")), (Names{"mm"}));
   for (const char* mode : {"bytes", "budget=0:peak"}) {
     Twice tagged, both;
     tagged.build.at(tagged.sin_1).recompute = CheckpointPolicy::MustSave;
     const Partition one = partition_by(tagged.graph(), mode);
-    EXPECT_EQ(std::ranges::count(saved(one), "sin"), 1) << mode;
+    EXPECT_EQ(std::ranges::count(saved_names(one), "sin"), 1) << mode;
     EXPECT_EQ(std::ranges::count(names_of(one.graph, one.recomputed()), "sin"), 0) << mode;
     // Contradictory tags: the calls are not merged.
     both.build.at(both.sin).recompute = CheckpointPolicy::MustRecompute;
     both.build.at(both.sin_1).recompute = CheckpointPolicy::MustSave;
     const Partition two = partition_by(both.graph(), mode);
     EXPECT_EQ(names_of(two.graph, two.recomputed()), (Names{"sin"})) << mode;
-    EXPECT_EQ(std::ranges::count(saved(two), "sin_1"), 1) << mode;
+    EXPECT_EQ(std::ranges::count(saved_names(two), "sin_1"), 1) << mode;
   }
   // PyTorch's modes lose the tag of a merged call, as PyTorch does.
   Twice tagged;
@@ -377,7 +377,7 @@ TEST(Partition, TheSeedReordersOnlyTaggedGraphs) {
   JointGraph graph = cosines.graph();
   const Names in_order = {"cos", "cos_1", "sin", "neg", "mul", "sin_1", "neg_1", "mul_1", "sin_2", "neg_2", "mul_2"};
   const Partition plain = partition_by(graph, "min-cut", seed());
-  EXPECT_EQ(saved(plain), (Names{"primals_1"}));
+  EXPECT_EQ(saved_names(plain), (Names{"primals_1"}));
   EXPECT_EQ(names_of(plain.graph, plain.backward.ops), in_order);
   // The trace computes the first cosine's sin early here; autograd's order would defer it.
   JointGraphBuilder build;

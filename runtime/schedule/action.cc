@@ -14,7 +14,7 @@ using enum ActionType;
 constexpr std::array<ActionType, kActionTypeCount> kTypes = {
     F,      B,           I,           W,       SEND_F,  RECV_F,      SEND_B,
     RECV_B, WAIT_SEND_F, WAIT_SEND_B, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD};
-constexpr std::array<std::string_view, kTypes.size()> kNames = {
+constexpr std::array<std::string_view, kTypes.size()> kActionNames = {
     "F",      "B",           "I",           "W",       "SEND_F",  "RECV_F",      "SEND_B",
     "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
 constexpr std::string_view kGroupEnd = ")OVERLAP_F_B";
@@ -51,8 +51,8 @@ int parse_number(std::string_view digits, std::string_view text, const char* wha
 }
 
 std::optional<ActionType> find_type(std::string_view name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return kTypes[i];
+  for (std::size_t i = 0; i < kActionNames.size(); ++i) {
+    if (kActionNames[i] == name) return kTypes[i];
   }
   return std::nullopt;
 }
@@ -73,7 +73,7 @@ Action parse_member(std::string_view member, std::string_view group) {
 
 std::span<const ActionType> action_types() { return kTypes; }
 
-std::string_view to_string(ActionType type) { return kNames.at(static_cast<std::size_t>(type)); }
+std::string_view to_string(ActionType type) { return kActionNames.at(static_cast<std::size_t>(type)); }
 
 std::string to_string(const Action& action) {
   std::string text = std::to_string(action.stage).append(to_string(action.type));

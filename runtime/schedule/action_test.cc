@@ -14,7 +14,7 @@ namespace {
 
 // The error of parse_action, or of the given parser.
 template <class Parse = Action (*)(std::string_view)>
-std::string message_of(std::string_view text, Parse parse = parse_action) {
+std::string parse_refusal(std::string_view text, Parse parse = parse_action) {
   return testing::refusal([&] { parse(text); });
 }
 
@@ -118,16 +118,17 @@ TEST(Action, RefusesEverythingElse) {
 }
 
 TEST(Action, ErrorsNameTextReasonAndWhatIsAccepted) {
-  EXPECT_EQ(message_of("2X0"),
+  EXPECT_EQ(parse_refusal("2X0"),
             "action '2X0': there is no kind 'X'; expected <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with "
             "a kind out of F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, or <stage><kind> with "
             "one out of UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD");
-  EXPECT_NE(message_of("F0").find("the stage is missing"), std::string::npos);
-  EXPECT_NE(message_of("3B").find("the micro-batch is missing"), std::string::npos);
-  EXPECT_NE(message_of("0F2147483648").find("the micro-batch is too large"), std::string::npos);
-  EXPECT_NE(message_of("00F1").find("the stage has leading zeros"), std::string::npos);
-  EXPECT_NE(message_of("1RESHARD0").find("RESHARD is for a whole stage and takes no micro-batch"), std::string::npos);
-  const std::string hostile = message_of(std::string("2F\n0\xff\0", 6) + std::string(10000, 'x'));
+  EXPECT_NE(parse_refusal("F0").find("the stage is missing"), std::string::npos);
+  EXPECT_NE(parse_refusal("3B").find("the micro-batch is missing"), std::string::npos);
+  EXPECT_NE(parse_refusal("0F2147483648").find("the micro-batch is too large"), std::string::npos);
+  EXPECT_NE(parse_refusal("00F1").find("the stage has leading zeros"), std::string::npos);
+  EXPECT_NE(parse_refusal("1RESHARD0").find("RESHARD is for a whole stage and takes no micro-batch"),
+            std::string::npos);
+  const std::string hostile = parse_refusal(std::string("2F\n0\xff\0", 6) + std::string(10000, 'x'));
   EXPECT_EQ(hostile.find('\n'), std::string::npos);
   EXPECT_NE(hostile.find("\\x0a0\\xff\\x00"), std::string::npos) << hostile;
   EXPECT_LT(hostile.size(), 600u);
@@ -209,7 +210,7 @@ TEST(Action, EntriesAreActionsAndGroups) {
 }
 
 TEST(Action, RefusesGroupsWithAReason) {
-  const auto refused = [](std::string_view text) { return message_of(text, entry); };
+  const auto refused = [](std::string_view text) { return parse_refusal(text, entry); };
   const std::string accepted = "; expected (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W";
   EXPECT_EQ(refused("(1F1)OVERLAP_F_B"), "group '(1F1)OVERLAP_F_B': it has one member" + accepted);
   EXPECT_EQ(refused("(1F1;2B0"), "group '(1F1;2B0': it does not end in )OVERLAP_F_B" + accepted);

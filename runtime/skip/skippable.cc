@@ -6,18 +6,17 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/text/in_quotes.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::skip {
 namespace {
 
-std::string quoted(const std::string& name) { return "'" + name + "'"; }
-
 /// "'a', 'b'"
 template <class Names>
 std::string quoted_all(const Names& names) {
   std::vector<std::string> texts;
-  for (const std::string& name : names) texts.push_back(quoted(name));
+  for (const std::string& name : names) texts.push_back(in_quotes(name));
   return join(texts, ", ");
 }
 
@@ -40,7 +39,7 @@ void SkippableBase::isolate_names(SkipNamespace ns, const std::vector<std::strin
     if (!stashable_.contains(name) && !poppable_.contains(name)) {
       std::set<std::string> all = stashable_;
       all.insert(poppable_.begin(), poppable_.end());
-      throw InputError("isolate: " + quoted(name) + " has not been declared as stashable or as poppable (" +
+      throw InputError("isolate: " + in_quotes(name) + " has not been declared as stashable or as poppable (" +
                        declared(all) + ")");
     }
   for (const std::string& name : only) namespaces_.insert_or_assign(name, ns);
@@ -54,22 +53,22 @@ void SkippableBase::isolate_all(SkipNamespace ns) {
 SkippableBase::Exchange::Exchange(const SkippableBase& module) : module_(module) {
   for (const std::string& name : module_.poppable_) {
     std::optional<at::Tensor> tensor = current_skip_tracker().load(module_.key(name));
-    if (!tensor) throw InputError(quoted(name) + " has not been stashed");
+    if (!tensor) throw InputError(in_quotes(name) + " has not been stashed");
     to_pop_.emplace(name, std::move(*tensor));
   }
 }
 
 void SkippableBase::Exchange::stash(const std::string& name, const at::Tensor& tensor) {
   if (!module_.stashable_.contains(name))
-    throw InputError(quoted(name) + " has not been declared as stashable (" + declared(module_.stashable_) + ")");
-  if (!stashed_.emplace(name, tensor).second) throw InputError(quoted(name) + " has been stashed already");
+    throw InputError(in_quotes(name) + " has not been declared as stashable (" + declared(module_.stashable_) + ")");
+  if (!stashed_.emplace(name, tensor).second) throw InputError(in_quotes(name) + " has been stashed already");
 }
 
 at::Tensor SkippableBase::Exchange::pop(const std::string& name) {
   if (!module_.poppable_.contains(name))
-    throw InputError(quoted(name) + " has not been declared as poppable (" + declared(module_.poppable_) + ")");
+    throw InputError(in_quotes(name) + " has not been declared as poppable (" + declared(module_.poppable_) + ")");
   auto fetched = to_pop_.extract(name);
-  if (fetched.empty()) throw InputError(quoted(name) + " has been popped already");
+  if (fetched.empty()) throw InputError(in_quotes(name) + " has been popped already");
   return std::move(fetched.mapped());
 }
 

@@ -13,7 +13,7 @@
 namespace plumbline::transport {
 namespace {
 
-Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
+Deadline mpi_limit() { return Deadline::after(std::chrono::seconds(20)); }
 
 TEST(MpiTransport, MessagesBeyondMpisCountsKeepContentsAndSize) {
   // With a low limit: the path of messages over 2 GiB. Each rank sends to the next.
@@ -26,8 +26,8 @@ TEST(MpiTransport, MessagesBeyondMpisCountsKeepContentsAndSize) {
     for (size_t i = 0; i < bytes; ++i) out[i] = at(transport->rank(), i);
     Request receive = transport->irecv(in.data(), bytes, previous, 0);
     Request send = transport->isend(out.data(), bytes, next, 0);
-    transport->wait(receive, limit(), "large message");
-    transport->wait(send, limit(), "large message");
+    transport->wait(receive, mpi_limit(), "large message");
+    transport->wait(send, mpi_limit(), "large message");
     size_t wrong = 0;
     for (size_t i = 0; i < bytes; ++i) wrong += in[i] != at(previous, i);
     EXPECT_EQ(wrong, 0u) << "of " << bytes << " bytes";
@@ -35,7 +35,7 @@ TEST(MpiTransport, MessagesBeyondMpisCountsKeepContentsAndSize) {
   std::vector<uint8_t> out(3000), in(5000);
   (void)transport->isend(out.data(), out.size(), next, 1);
   Request receive = transport->irecv(in.data(), in.size(), previous, 1);
-  testing::expect_part(testing::failure([&] { transport->wait(receive, limit(), "large message"); }),
+  testing::expect_part(testing::failure([&] { transport->wait(receive, mpi_limit(), "large message"); }),
                        "has 3000 bytes, expected 5000");
 }
 

@@ -24,7 +24,7 @@ namespace {
 using testing::failure;
 using testing::with_ranks;
 
-Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
+Deadline test_limit() { return Deadline::after(std::chrono::seconds(20)); }
 
 std::vector<uint8_t> contents(size_t bytes, uint32_t number) {
   std::vector<uint8_t> data(bytes);
@@ -38,14 +38,14 @@ std::vector<uint8_t> contents(size_t bytes, uint32_t number) {
 
 void send(Transport& transport, const std::vector<uint8_t>& data, int peer, int64_t tag) {
   Request request = transport.isend(data.data(), data.size(), peer, tag);
-  transport.wait(request, limit(), "a send of the test");
+  transport.wait(request, test_limit(), "a send of the test");
   EXPECT_TRUE(request.empty());
 }
 
 std::vector<uint8_t> receive(Transport& transport, size_t bytes, int peer, int64_t tag) {
   std::vector<uint8_t> data(bytes, 0xee);
   Request request = transport.irecv(data.data(), bytes, peer, tag);
-  transport.wait(request, limit(), "a receive of the test");
+  transport.wait(request, test_limit(), "a receive of the test");
   EXPECT_TRUE(request.empty());
   return data;
 }
@@ -76,7 +76,7 @@ TEST(Transport, TagsMayBeReceivedInAnyOrder) {
       for (int tag = 0; tag < kMessages; ++tag) {
         requests.push_back(transport.isend(data[tag].data(), data[tag].size(), 1, tag));
       }
-      for (Request& request : requests) transport.wait(request, limit(), "out of order");
+      for (Request& request : requests) transport.wait(request, test_limit(), "out of order");
     } else {
       for (int tag = kMessages - 1; tag >= 0; --tag) {
         EXPECT_EQ(receive(transport, 100 + tag, 0, tag), contents(100 + tag, tag)) << "tag " << tag;
@@ -99,7 +99,7 @@ TEST(Transport, MessagesOfOneTagKeepTheirOrder) {
     if (transport.rank() == 0) post_sends();
     for (auto& data : incoming) requests.push_back(transport.irecv(data.data(), data.size(), peer, 5));
     if (transport.rank() == 1) post_sends();
-    for (Request& request : requests) transport.wait(request, limit(), "many outstanding");
+    for (Request& request : requests) transport.wait(request, test_limit(), "many outstanding");
     for (int i = 0; i < kMessages; ++i) ASSERT_EQ(incoming[i], contents(16, 7 * i + peer)) << "message " << i;
   });
 }
@@ -109,7 +109,7 @@ TEST(Transport, TestCompletesWithoutWait) {
     if (transport.rank() == 1) return send(transport, contents(64, 3), 0, 1);
     std::vector<uint8_t> data(64);
     Request request = transport.irecv(data.data(), data.size(), 1, 1);
-    const Deadline deadline = limit();
+    const Deadline deadline = test_limit();
     while (!transport.test(request)) ASSERT_FALSE(deadline.passed());
     EXPECT_TRUE(request.empty());
     EXPECT_TRUE(transport.test(request));  // an empty request is a complete one
@@ -124,8 +124,8 @@ TEST(Transport, ARankMaySendToItself) {
       std::vector<uint8_t> received(bytes);
       Request out = transport.isend(data.data(), bytes, transport.rank(), 2);
       Request in = transport.irecv(received.data(), bytes, transport.rank(), 2);
-      transport.wait(in, limit(), "own message");
-      transport.wait(out, limit(), "own message");
+      transport.wait(in, test_limit(), "own message");
+      transport.wait(out, test_limit(), "own message");
       EXPECT_TRUE(received == data);
     }
   });
@@ -146,7 +146,7 @@ void expect_wrong_size(size_t sent, size_t expected, bool receive_first) {
     }
     const std::string text = failure<Error>([&] {
       Request request = receive_first ? early : transport.irecv(data.data(), expected, 0, 9);
-      transport.wait(request, limit(), "wrong size");
+      transport.wait(request, test_limit(), "wrong size");
     });
     EXPECT_EQ(text, "rank 1: message from rank 0 with tag 9 has " + std::to_string(sent) + " bytes, expected " +
                         std::to_string(expected));
@@ -191,7 +191,7 @@ TEST(Transport, WithdrawnReceivesLeaveTheirMemoryAlone) {
     send(transport, {}, 0, 1);
     EXPECT_EQ(receive(transport, 32, 0, 2), contents(32, 4));
     EXPECT_EQ(forgotten, std::vector<uint8_t>(32, 0xee));
-    EXPECT_NE(failure<Error>([&] { transport.wait(request, limit(), "withdrawn"); }).find("not outstanding"),
+    EXPECT_NE(failure<Error>([&] { transport.wait(request, test_limit(), "withdrawn"); }).find("not outstanding"),
               std::string::npos);
   });
 }
@@ -285,7 +285,7 @@ void run_random_traffic(Transport& transport, uint32_t seed) {
   std::shuffle(operations.begin(), operations.end(), random);
   for (Operation& operation : operations) {
     if (random() % 2 == 0 && transport.test(operation.request)) continue;
-    transport.wait(operation.request, limit(), "random traffic");
+    transport.wait(operation.request, test_limit(), "random traffic");
   }
   for (const Operation& operation : operations) {
     if (operation.is_send) continue;

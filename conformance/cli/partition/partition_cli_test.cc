@@ -13,10 +13,6 @@ namespace {
 using Json = nlohmann::json;
 using PartitionCli = Cli;
 
-bool has(const conformance::ProcessResult& result, const std::string& text) {
-  return result.output.find(text) != std::string::npos;
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

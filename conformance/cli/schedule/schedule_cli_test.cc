@@ -11,10 +11,6 @@ namespace {
 
 using ScheduleCli = Cli;
 
-bool has(const conformance::ProcessResult& result, const std::string& text) {
-  return result.output.find(text) != std::string::npos;
-}
-
 std::string file_text(const fs::path& path) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();

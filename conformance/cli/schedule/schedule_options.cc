@@ -1,6 +1,6 @@
 #include "conformance/cli/schedule/schedule_options.h"
 
-#include "conformance/protocol/schedule_source.h"
+#include "conformance/protocol/schedule/schedule_source.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::cli {

@@ -8,7 +8,7 @@
 #include "conformance/cli/schedule/schedule_options.h"
 #include "conformance/cli/schedule/simulate_report.h"
 #include "conformance/cli/skip_option.h"
-#include "conformance/protocol/chosen_schedule.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"

@@ -5,16 +5,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/text/significant.h"
+
 namespace plumbline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string number(double value) {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
 
 void print(const Json& json) {
   // A file's name need not be UTF-8.
@@ -50,14 +46,15 @@ std::string limits(const schedule::Simulation& simulation) {
   std::string kinds;
   for (std::size_t i = 0; i < compute.size(); ++i) {
     if (compute[i] > 0)
-      kinds += number(compute[i]) + " of " + std::string(schedule::to_string(schedule::action_types()[i])) + ", ";
+      kinds +=
+          significant(compute[i], 6) + " of " + std::string(schedule::to_string(schedule::action_types()[i])) + ", ";
   }
   const auto most = std::max_element(by_rank.begin(), by_rank.end()) - by_rank.begin();
   const auto idlest = std::min_element(t.busy.begin(), t.busy.end()) - t.busy.begin();
   return "The step is as long as a chain of " + std::to_string(simulation.critical_path.size()) + " pieces: " + kinds +
-         "and " + number(travel) + " of transfers; rank " + std::to_string(most) + " has most of it (" +
-         number(by_rank[most]) + "), rank " + std::to_string(idlest) + " idles most (" +
-         number(t.makespan - t.busy[idlest]) + ").";
+         "and " + significant(travel, 6) + " of transfers; rank " + std::to_string(most) + " has most of it (" +
+         significant(by_rank[most], 6) + "), rank " + std::to_string(idlest) + " idles most (" +
+         significant(t.makespan - t.busy[idlest], 6) + ").";
 }
 
 double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
@@ -101,28 +98,29 @@ void print_text(const SimulatedStep& step) {
   std::string skips;
   for (const schedule::Skip& skip : step.skips) {
     skips += (skips.empty() ? "; skips " : ", ") + std::to_string(skip.edge.from) + "-" + std::to_string(skip.edge.to) +
-             "=" + number(skip.bytes);
+             "=" + significant(skip.bytes, 6);
   }
   std::printf("%s: %zu ranks, %d stages, %d micro-batches%s\n\n", step.compute.name.c_str(), step.compute.ranks.size(),
               step.compute.stages, step.compute.microbatches, skips.c_str());
-  std::printf("makespan      %-12s bubble %5.2f %%   of the whole step\n", number(t.makespan).c_str(),
+  std::printf("makespan      %-12s bubble %5.2f %%   of the whole step\n", significant(t.makespan, 6).c_str(),
               100 * t.bubble_makespan);
   std::printf("longest rank  %-12s bubble %5.2f %%   where ranks may enter the next step before others end this one\n",
-              number(t.longest_rank).c_str(), 100 * t.bubble_longest_rank);
-  std::printf("lower bound   %-12s %s\n\n", number(step.bound.makespan).c_str(), step.bound.reason.c_str());
+              significant(t.longest_rank, 6).c_str(), 100 * t.bubble_longest_rank);
+  std::printf("lower bound   %-12s %s\n\n", significant(step.bound.makespan, 6).c_str(), step.bound.reason.c_str());
   std::printf("rank  begin        end          busy         idle     activations  memory\n");
   constexpr std::size_t most_rows = 64;
   for (std::size_t rank = 0; rank < std::min(t.busy.size(), most_rows); ++rank) {
-    std::printf("%-5zu %-12s %-12s %-12s %5.2f %%  %-12d %s\n", rank, number(t.begin[rank]).c_str(),
-                number(t.end[rank]).c_str(), number(t.busy[rank]).c_str(), 100 * (1 - t.busy[rank] / t.makespan),
-                t.peak_live[rank], number(step.simulation.peak_memory[rank]).c_str());
+    std::printf("%-5zu %-12s %-12s %-12s %5.2f %%  %-12d %s\n", rank, significant(t.begin[rank], 6).c_str(),
+                significant(t.end[rank], 6).c_str(), significant(t.busy[rank], 6).c_str(),
+                100 * (1 - t.busy[rank] / t.makespan), t.peak_live[rank],
+                significant(step.simulation.peak_memory[rank], 6).c_str());
   }
   if (t.busy.size() > most_rows) std::printf("(%zu more ranks; --json has all)\n", t.busy.size() - most_rows);
   std::printf("\n%s\n", limits(step.simulation).c_str());
   for (std::size_t i = 0; i < step.changes.size(); ++i) {
     const double change = step.changes[i].after - step.changes[i].before;
     std::printf("With --scale %s: makespan %s (%s%s), sensitivity %.3f\n", step.scalings[i].c_str(),
-                number(step.changes[i].after).c_str(), change >= 0 ? "+" : "", number(change).c_str(),
+                significant(step.changes[i].after, 6).c_str(), change >= 0 ? "+" : "", significant(change, 6).c_str(),
                 step.changes[i].sensitivity);
   }
 }
@@ -161,15 +159,15 @@ void print_comparison(const std::vector<ComparedSchedule>& compared, double weig
     }
     const schedule::Timeline& t = one.simulation.timeline;
     std::printf("%-*s  %-5zu  %-6d  %-13d  %-10s  %5.2f %%  %-12s  %5.2f %%  %s\n", name_width, one.name.c_str(),
-                t.busy.size(), one.stages, one.microbatches, number(t.makespan).c_str(), 100 * t.bubble_makespan,
-                number(t.longest_rank).c_str(), 100 * t.bubble_longest_rank,
-                number(most(one.simulation.peak_memory)).c_str());
+                t.busy.size(), one.stages, one.microbatches, significant(t.makespan, 6).c_str(),
+                100 * t.bubble_makespan, significant(t.longest_rank, 6).c_str(), 100 * t.bubble_longest_rank,
+                significant(most(one.simulation.peak_memory), 6).c_str());
   }
   std::printf(
       "\nTimes and activations are those of a rank; its stages share them equally. Bubble: of the whole step; of the "
       "longest\nrank, where ranks may enter the next step before others end this one. Memory: the most that a rank "
       "holds, where the\nshare of a micro-batch's activations that is held from I to W is %s (--weight-share).\n",
-      number(weight_share).c_str());
+      significant(weight_share, 6).c_str());
   if (skipping) {
     std::printf(
         "Skips: between parts of the model, as many as ranks; from the last stage of a part to the first of "

@@ -22,6 +22,10 @@ inline bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
 
 inline int exit_code(const conformance::ProcessResult& result) { return result.exit_code.value_or(-1); }
 
+inline bool has(const conformance::ProcessResult& result, const std::string& text) {
+  return result.output.find(text) != std::string::npos;
+}
+
 class Cli : public ::testing::Test {
  protected:
   void SetUp() override {

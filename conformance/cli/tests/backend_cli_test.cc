@@ -128,7 +128,7 @@ TEST_F(BackendCli, OurRuntimeAsACommandPasses) {
   const conformance::ProcessResult result =
       run(std::string("'") + std::getenv("PLUMBLINE_PROGRAM") + "' backend", "exact-mlp-mean", "1f1b");
   EXPECT_EQ(exit_code(result), 0) << result.output;
-  EXPECT_NE(result.output.find("pass 1"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("+ pass 1\n"), std::string::npos) << result.output;
 }
 
 TEST_F(ExampleInC, WrongResultsCostTheirCaseAlone) {
@@ -175,17 +175,51 @@ TEST_F(ExampleInC, ABackendThatCannotBeTalkedToIsToldOnceAndNotJudged) {
   }
 }
 
-TEST_F(ExampleInC, ACrashIsRepeatable) {
-  const std::string file =
-      scripted("test $1 != run || { echo '@plumbline case 0 begins'; echo 'ValueError: no' >&2; exit 1; }; exec '" +
-               host_ + "' \"$@\"");
+TEST_F(ExampleInC, ACrashIsRepeatableAndItsWordsAreKept) {
+  const std::string file = scripted(
+      "test $1 != run || { echo '@plumbline case 0 begins'; echo 'Traceback:' >&2; echo 'ValueError: no' >&2; "
+      "exit 1; }; exec '" +
+      host_ + "' \"$@\"");
   const conformance::ProcessResult result = run(file, "exact-mlp-sum");
   EXPECT_EQ(exit_code(result), 1) << result.output;
-  EXPECT_NE(result.output.find("ValueError: no (exited with code 1)"), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("repeat: plumbline run --case exact-mlp-sum --schedule gpipe --backend " + file +
-                               " --ranks 2 --seed 1"),
+  const std::string log = "results/own-2/logs/gpipe/exact-mlp-sum/backend.log";
+  EXPECT_NE(result.output.find("ValueError: no (exited with code 1) (see " + report("r") + "/" + log + ")\n"),
             std::string::npos)
       << result.output;
+  EXPECT_NE(result.output.find("/plumbline run --case exact-mlp-sum --schedule gpipe --backend " + file +
+                               " --ranks 2 --seed 1 --report " + report("r") + "-repeat\n"),
+            std::string::npos)
+      << result.output;
+  EXPECT_EQ(read_file(folder_ / "r" / log), "Traceback:\nValueError: no\n");
+  EXPECT_EQ(verdicts().at("exact-mlp-sum gpipe").at("log"), log);
+  EXPECT_NE(read_file(folder_ / "r/matrix.html").find("<a href=\"" + log + "\">"), std::string::npos);
+  EXPECT_EQ(exit_code(start({"report", "r", "-o", "page.html"})), 0);
+  EXPECT_NE(read_file(folder_ / "page.html").find("<a href=\"r/" + log + "\">"), std::string::npos);
+}
+
+TEST_F(ExampleInC, WhatIsToldOutsideOfTheCasesIsKeptAsWell) {
+  const std::string file = scripted("test $1 != run || { echo 'no device' >&2; exit 1; }; exec '" + host_ + "' \"$@\"");
+  const conformance::ProcessResult result = run(file, "exact-mlp-sum");
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_NE(result.output.find("no device (exited with code 1) (see " + report("r") + "/results/own-2/backend.log)\n"),
+            std::string::npos)
+      << result.output;
+  EXPECT_EQ(read_file(folder_ / "r/results/own-2/backend.log"), "no device\n");
+}
+
+TEST_F(ExampleInC, FilesOfPassingRunsNeedNotStay) {
+  const conformance::ProcessResult result =
+      start({"run", "--backend", tampered("rm $f"), "--case", "exact-mlp-[ms]*", "--schedule", "gpipe", "--ranks", "2",
+             "--keep", "failures", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  const fs::path out = folder_ / "r/results/own-2";
+  EXPECT_FALSE(fs::exists(out / "gpipe/exact-mlp-mean"));
+  EXPECT_FALSE(fs::exists(out / "cases/gpipe/exact-mlp-mean"));
+  EXPECT_TRUE(fs::exists(out / "gpipe/exact-mlp-sum/rank1.safetensors"));
+  EXPECT_TRUE(fs::exists(out / "cases/gpipe/exact-mlp-sum/case.json"));
+  const conformance::ProcessResult checked = start({"check", report("r")});
+  EXPECT_EQ(exit_code(checked), 1) << checked.output;
+  EXPECT_NE(checked.output.find("2 runs, 1 passes as recorded, 0 problems"), std::string::npos) << checked.output;
 }
 
 TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {

@@ -32,6 +32,9 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
+      {{"run", "--case", "mlp,no-such-case"}, "no case matches 'no-such-case'"},
+      {{"run", "--case", "exact-mlp-mean", "--schedule", "forward-only"},
+       "nothing to run: exact-mlp-mean x forward-only on 4 ranks: it trains, and the schedule has no backward"},
       {{"run", "--schedule", "no-such-schedule"}, "expected one of gpipe, 1f1b"},
       {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"run", "--profile", "nonesuch"}, "expected one of core, nightly, ranks, smoke, exact"},
@@ -41,6 +44,13 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},
       {{"run", "--ranks", "0"}, "--ranks"},
       {{"run", "--ranks", "two"}, "--ranks"},
+      {{"run", "--ranks", "2,0"}, "--ranks"},
+      {{"run", "--program", "m.pt2", "--ranks", "2,4"}, "--ranks: 2, 4 given; a program runs on one number of ranks"},
+      {{"run", "--keep", "some"}, "--keep"},
+      {{"run", "--list", "--program", "m.pt2"}, "--list is about cases"},
+      {{"completion"}, "SHELL is required"},
+      {{"completion", "tcsh"}, "bash,zsh,fish"},
+      {{"help", "nonsense"}, "no subcommand 'nonsense'; expected one of: run, list"},
       {{"run", "--transport", "pigeon"}, "--transport"},
       {{"run", "--recompute", "sometimes"}, "never,except-last,always"},
       {{"run", "--recompute-blocks", "layers"}, "--program"},
@@ -70,6 +80,31 @@ TEST_F(Cli, HelpTeachesAndVersionIsToldWithoutError) {
            {"--help"}, {"run", "--help"}, {"list", "--help"}, {"schedule", "--help"}, {"--version"}})
     EXPECT_EQ(exit_code(start(words)), 0) << words[0];
   EXPECT_NE(start({"run", "--help"}).output.find("mpirun -n 4 plumbline run"), std::string::npos);
+}
+
+TEST_F(Cli, HelpOfASubcommandIsItsOptionHelp) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{}, {"run"}, {"backend", "run"}, {"completion"}}) {
+    std::vector<std::string> asked = words, option = words;
+    asked.insert(asked.begin(), "help");
+    option.emplace_back("--help");
+    EXPECT_EQ(exit_code(start(asked)), 0);
+    EXPECT_EQ(start(asked).output, start(option).output);
+  }
+}
+
+TEST_F(Cli, ListNamesTheRunsAndRunsNone) {
+  const conformance::ProcessResult result =
+      start({"run", "--list", "--case", "exact-mlp-mean,exact-own-three-ranks", "--schedule", "zb-h*,own", "--ranks",
+             "3,2,17,2", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 0);
+  EXPECT_EQ(result.output,
+            "exact-mlp-mean x zb-h1 (2 ranks, threads)\n"
+            "exact-mlp-mean x zb-h1 (3 ranks, threads)\n"
+            "exact-mlp-mean x zb-h2 (2 ranks, threads)\n"
+            "exact-mlp-mean x zb-h2 (3 ranks, threads)\n"
+            "exact-own-three-ranks x own (3 ranks, threads)\n"
+            "5 runs, and 2 unsupported\n");
+  EXPECT_FALSE(fs::exists(folder_ / "r"));
 }
 
 TEST_F(Cli, AnUnwritableReportFolderIsRefused) {
@@ -121,7 +156,8 @@ TEST_F(Cli, AScheduleFromAFileRunsCasesAndPrograms) {
   const conformance::ProcessResult result =
       start({"run", "--case", "exact-o[dn]*", "--schedule", "gpipe,v.csv", "--ranks", "2", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
-  EXPECT_NE(result.output.find("unsupported"), std::string::npos);
+  EXPECT_EQ(result.output.find("UNSUPPORTED"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("\nunsupported 1:\n  1  "), std::string::npos) << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
   int passed = 0, unsupported = 0;
   for (const auto& verdict : json.at("verdicts")) {
@@ -156,8 +192,9 @@ TEST_F(Cli, NightlyGoesEverywhere) {
 
 TEST_F(Cli, PassingRunLeavesACompleteReport) {
   const conformance::ProcessResult result =
-      start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput"});
+      start({"run", "--profile", "smoke", "--ranks", "2", "--report", report("r"), "--throughput", "-v"});
   ASSERT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_NE(result.output.find("[48/48] PASS "), std::string::npos) << result.output;
   for (const char* word : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v", "sleep 5/10 ms", "report: "})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(folder_ / "r" / "report.json"));
@@ -166,6 +203,29 @@ TEST_F(Cli, PassingRunLeavesACompleteReport) {
   EXPECT_EQ(json.at("throughput").size(), 12u);
   for (const char* file : {"junit.xml", "matrix.svg", "results.jsonl"})
     EXPECT_GT(fs::file_size(folder_ / "r" / file), 100u) << file;
+}
+
+TEST_F(Cli, WhatPassesIsCountedAndNoMore) {
+  const conformance::ProcessResult result =
+      start({"run", "--profile", "smoke", "--schedule", "gpipe", "--ranks", "2,4", "--report", "r"});
+  EXPECT_EQ(exit_code(result), 0);
+  EXPECT_EQ(result.output,
+            "10/24: 10 passed\n"
+            "20/24: 20 passed\n"
+            "\n"
+            "report: r (matrix.html, matrix.svg, report.json, junit.xml, results.jsonl, results/)\n"
+            "+ pass 24\n");
+}
+
+TEST_F(Cli, ResultsOfPassingRunsNeedNotStay) {
+  const std::vector<std::string> words = {
+      "run", "--case", "exact-mlp-[ms]*", "--schedule", "gpipe", "--keep", "failures", "--ranks", "2", "--report", "r"};
+  EXPECT_EQ(exit_code(start(words)), 0);
+  EXPECT_TRUE(result_files(folder_ / "r").empty());
+  const conformance::ProcessResult checked = start({"check", "r"});
+  EXPECT_EQ(exit_code(checked), 0) << checked.output;
+  EXPECT_NE(checked.output.find("is consistent: 2 runs, 2 passes as recorded, 0 problems"), std::string::npos)
+      << checked.output;
 }
 
 TEST_F(Cli, SpeedIsMeasuredOnlyWhenAskedFor) {
@@ -184,19 +244,34 @@ TEST_F(Cli, SpeedIsMeasuredOnlyWhenAskedFor) {
   EXPECT_EQ(measured(), 2u);
 }
 
+/// The program is called by a name that a shell would take apart, and its line is pasted into one.
 TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
-  const conformance::ProcessResult result = start({"run", "--case", "exact-mlp-mean", "--schedule", "1f1b", "--ranks",
-                                                   "4", "--mutant", "drop-last-microbatch", "--report", report("r")});
-  EXPECT_EQ(exit_code(result), 1);
-  for (const char* word :
-       {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6", "repeat: plumbline run"})
+  fs::create_symlink(std::getenv("PLUMBLINE_PROGRAM"), folder_ / "it's $HOME");
+  const auto shell = [&](const std::string& line) {
+    conformance::ProcessOptions options;
+    options.argv = {"sh", "-c", line};
+    options.directory = folder_.path().string();
+    options.timeout = std::chrono::minutes(4);
+    return conformance::run_process(options);
+  };
+  const conformance::ProcessResult result = shell(
+      "\"./it's \\$HOME\" run --case exact-mlp-mean --schedule 1f1b,gpipe --mutant drop-last-microbatch "
+      "--report 'my report'");
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  for (const char* word : {"FAIL exact-mlp-mean x 1f1b", "stage 3", "micro-batch 3", "layers.6"})
     EXPECT_NE(result.output.find(word), std::string::npos) << word << "\n" << result.output;
-  // The command after "repeat: " repeats the failure.
-  const size_t at = result.output.find("repeat: plumbline ") + std::string("repeat: plumbline ").size();
-  std::istringstream line(result.output.substr(at, result.output.find('\n', at) - at));
-  std::vector<std::string> words;
-  for (std::string word; line >> word;) words.push_back(word);
-  EXPECT_EQ(exit_code(start(words)), 1);
+  const std::string mark = "\n  repeat: ";
+  const size_t at = result.output.find(mark, result.output.find("FAIL exact-mlp-mean x 1f1b")) + mark.size();
+  ASSERT_GT(at, mark.size()) << result.output;
+  const conformance::ProcessResult again = shell(result.output.substr(at, result.output.find('\n', at) - at));
+  EXPECT_EQ(exit_code(again), 1) << again.output;
+  const size_t failure = result.output.find("FAIL exact-mlp-mean x 1f1b");
+  EXPECT_NE(again.output.find(result.output.substr(failure, result.output.find('\n', failure) - failure)),
+            std::string::npos)
+      << again.output;
+  EXPECT_NE(again.output.find("X fail 1\n"), std::string::npos) << again.output;
+  const nlohmann::json first = nlohmann::json::parse(std::ifstream(folder_ / "my report" / "report.json"));
+  EXPECT_EQ(first.at("verdicts").size(), 2u) << "the repeated run has left the report alone";
 }
 
 TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
@@ -230,8 +305,10 @@ TEST_F(Cli, RunsUnderMpirunAsWell) {
   EXPECT_EQ(exit_code(bad), 2) << bad.output;
   EXPECT_NE(bad.output.find("no case matches 'nonesuch'"), std::string::npos);
   std::ofstream(folder_ / "a_file") << "x";
-  for (const auto& words : std::vector<std::vector<std::string>>{
-           {"run", "--ranks", "3"}, {"run", "--report", "a_file"}, {"run", "--transport", "threads"}}) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{"run", "--ranks", "3"},
+                                                                 {"run", "--report", "a_file"},
+                                                                 {"run", "--transport", "threads"},
+                                                                 {"run", "--list"}}) {
     const conformance::ProcessResult wrong = start(words, mpirun);
     EXPECT_EQ(exit_code(wrong), 2) << words[1] << "\n" << wrong.output;
     EXPECT_NE(wrong.output.find("plumbline: " + words[1]), std::string::npos) << wrong.output;

@@ -130,7 +130,7 @@ TEST_F(OwnModels, AFaultIsNamedAndCheckFindsItAgain) {
         "of "
         "2 elements; first at [0]: expected -11, got -10",
         "on the way from stage 1 to stage 0",
-        "repeat: plumbline run --case other --schedule 1F1B --backend backend.toml --ranks 2 --seed 1"})
+        "/plumbline run --case other --schedule 1F1B --backend backend.toml --ranks 2 --seed 1 --report "})
     EXPECT_NE(result.output.find(part), std::string::npos) << part << "\n" << result.output;
   EXPECT_NE(text("r/junit.xml").find("failures=\"1\""), std::string::npos);
 

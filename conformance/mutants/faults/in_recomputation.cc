@@ -106,7 +106,7 @@ class InputsOverwritten : public StageAround {
   Tensors waiting_;
 };
 
-using Change = std::function<void(engine::EngineOptions& options)>;
+using OptionsChange = std::function<void(engine::EngineOptions& options)>;
 
 /// Layers with buffers or random numbers cannot be partitioned; a case with recompute runs its stages again already.
 const Need plain_layers{"layers without buffers and random numbers, and no recompute", [](const MutantRun& run) {
@@ -131,7 +131,7 @@ Mutant runs_again(std::string name, std::string what, RunsAgain::How how, Need n
 }
 
 /// Strikes on stages after the first only: the inputs of the first are the caller's batch.
-Mutant overwritten(std::string name, std::string what, Change options) {
+Mutant overwritten(std::string name, std::string what, OptionsChange options) {
   return {std::move(name),
           std::move(what),
           [options = std::move(options)](const FaultSite& site) {

@@ -15,14 +15,14 @@ namespace {
 using Specs = std::vector<microbatch::ChunkSpec>;
 /// Changes a batch whose inputs are divided according to `specs`. Copied for each rank, with the state that it
 /// captures.
-using Change = std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)>;
+using BatchChange = std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)>;
 
 bool are_equal(const models::Batch& a, const models::Batch& b) {
   return same_bytes(a.target, b.target) &&
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_bytes);
 }
 
-Mutant batch(std::string name, std::string what, Change change, std::vector<Need> needs = {}) {
+Mutant batch(std::string name, std::string what, BatchChange change, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             auto specs = std::make_shared<Specs>();

@@ -13,9 +13,9 @@
 namespace plumbline::conformance {
 namespace {
 
-using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage, const split::StageState& state)>;
+using MakeForwardHooks = std::function<StageHooks(const FaultSite& site, int stage, const split::StageState& state)>;
 
-Mutant in_a_stage(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs = {}) {
+Mutant in_a_stage(std::string name, std::string what, MakeForwardHooks hooks, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [hooks = std::move(hooks)](const FaultSite& site) {
             return stage_fault(

@@ -12,9 +12,9 @@ namespace plumbline::conformance {
 namespace {
 
 /// Changes a pipe; returns whether it did.
-using Change = std::function<bool(split::Pipe& pipe)>;
+using PipeChange = std::function<bool(split::Pipe& pipe)>;
 
-Mutant pipe(std::string name, std::string what, Change change, std::vector<Need> needs = {need::training}) {
+Mutant pipe(std::string name, std::string what, PipeChange change, std::vector<Need> needs = {need::training}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
@@ -32,7 +32,7 @@ Mutant pipe(std::string name, std::string what, Change change, std::vector<Need>
 
 /// Removes the gradients of the boundaries that `lost` selects.
 template <class Lost>
-Change without_gradients(Lost lost) {
+PipeChange without_gradients(Lost lost) {
   return [lost](split::Pipe& pipe) {
     bool any = false;
     for (split::Boundary& boundary : pipe.boundaries)

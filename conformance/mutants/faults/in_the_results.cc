@@ -9,9 +9,9 @@
 namespace plumbline::conformance {
 namespace {
 
-using Change = std::function<void(const FaultSite& site, reference::Results& results)>;
+using ResultsChange = std::function<void(const FaultSite& site, reference::Results& results)>;
 
-Mutant report(std::string name, std::string what, Change change, std::vector<Need> needs = {}) {
+Mutant report(std::string name, std::string what, ResultsChange change, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;

@@ -8,9 +8,9 @@ namespace plumbline::conformance {
 namespace {
 
 /// Changes a schedule; returns whether it did.
-using Change = std::function<bool(const FaultSite& site, schedule::Schedule& schedule)>;
+using ScheduleChange = std::function<bool(const FaultSite& site, schedule::Schedule& schedule)>;
 
-Mutant order(std::string name, std::string what, Change change, std::vector<Need> needs = {need::training},
+Mutant order(std::string name, std::string what, ScheduleChange change, std::vector<Need> needs = {need::training},
              int least_ranks = 1) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {

@@ -15,9 +15,9 @@
 namespace plumbline::conformance {
 namespace {
 
-using MakeHooks = std::function<StepHooks(const FaultSite& site)>;
+using MakeStepHooks = std::function<StepHooks(const FaultSite& site)>;
 
-Mutant steps(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs, int least_ranks = 1) {
+Mutant steps(std::string name, std::string what, MakeStepHooks hooks, std::vector<Need> needs, int least_ranks = 1) {
   return {std::move(name), std::move(what),
           [hooks = std::move(hooks)](const FaultSite& site) { return step_fault(hooks(site)); }, std::move(needs),
           least_ranks};

@@ -1,51 +1,68 @@
 """A case folder as plumbline exports it."""
 
 import csv
+import functools
 import os
 import re
 
-import torch
-import torch.nn.functional as F
+from .schema import read_json
+from .tensors import read_stored, read_tensors
 
-from .modules import StageModule, WholeModel
-from .ops import OPS, OPSET
-from .schema import FormatError, read_json
-from .tensors import read_tensors
 
 def shape_of(form, entry):
     return None if entry["value"] is None else form["values"][entry["value"]]["shape"]
 
 
+def _member(name):
+    return property(lambda self: self.json[name], doc=f"`{name}` of case.json")
+
+
 class Case:
-    """One exported case: the contents of case.json, program.json, schedule.csv and tensors.safetensors."""
+    """One exported case: the contents of case.json, program.json, schedule.csv and tensors.safetensors.
+
+    Tensors are NumPy arrays; bfloat16 ones are their bits, in uint16 (`bf16_to_f32`, `f32_to_bf16`).
+    """
 
     def __init__(self, folder):
         self.folder = folder
         self.json = read_json(os.path.join(folder, "case.json"), "case")
         self.program = read_json(os.path.join(folder, "program.json"), "program")
-        self.tensors = read_tensors(os.path.join(folder, "tensors.safetensors"))
-        unknown = {
-            node["op"]
-            for program in self.program["programs"]
-            for stage in program["stages"]
-            for node in stage["nodes"]
-            if node["op"] not in OPS
-        }
-        if unknown:
-            raise FormatError(f"{folder}/program.json: operators outside opset {OPSET}: {', '.join(sorted(unknown))}")
 
-    id = property(lambda self: self.json["id"])
-    steps = property(lambda self: self.json["steps"])
-    stages = property(lambda self: self.program["stages"])
-    microbatches = property(lambda self: self.json["microbatches"])
+    @functools.cached_property
+    def tensors(self):
+        """{name: array}: all of tensors.safetensors, read at the first use."""
+        return self.read_tensors(os.path.join(self.folder, "tensors.safetensors"))
 
-    def stage(self, index):
-        """Stage `index` as an nn.Module with copies of its parameters and buffers."""
-        return StageModule(self, index)
+    read_tensors = staticmethod(read_tensors)
 
-    def model(self, border=None):
-        """The whole model as one nn.Module; calls `border(stage)` at the beginning of each stage but the first."""
-        return WholeModel(self, border)
+    id, truth, dtype, microbatches = map(_member, ("id", "truth", "dtype", "microbatches"))
+    steps, stages = map(_member, ("steps", "stages"))
+    ranks = property(lambda self: self.json["mesh"]["pp"])
+
+    def operators(self):
+        """The names of all operators that the programs call."""
+        stages = (stage for program in self.program["programs"] for stage in program["stages"])
+        return {node["op"] for stage in stages for node in stage["nodes"]}
+
+    def stage_program(self, step, stage, microbatch):
+        """The op graph that a stage runs for a micro-batch of a step: see *program.json*."""
+        return self.step_program(step, microbatch)["stages"][stage]
+
+    def step_program(self, step, microbatch):
+        """The program that a micro-batch of a step runs: its `boundaries` and `stages`."""
+        return self.program["programs"][self.steps[step]["microbatches"][microbatch]["program"]]
+
+    def parameters(self, stage):
+        """{name: initial value} of the parameters of which a stage has a copy."""
+        return self._owned("parameter", stage)
+
+    def buffers(self, stage):
+        """{name: initial value} of the buffers of which a stage has a copy."""
+        return self._owned("buffer", stage)
+
+    def _owned(self, kind, stage):
+        entries = self.program[kind + "s"]
+        return {e["name"]: self.tensors[f"{kind}/{e['name']}"] for e in entries if stage in e["stages"]}
 
     def output_names(self):
         """Names of the model's outputs in results, in the order of the program. The loss is computed from the first."""
@@ -88,16 +105,6 @@ class Case:
         with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:
             return [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
 
-    def find_program(self, training, stage, inputs):
-        """The number of the program for this mode and these input shapes."""
-        shapes = [None if x is None else list(x.shape) for x in inputs]
-        for number, program in enumerate(self.program["programs"]):
-            form = program["stages"][stage]
-            wanted = [shape_of(form, entry) for entry in form["inputs"] if entry["from"] != "mask"]
-            if program["training"] == training and wanted == shapes:
-                return number
-        raise ValueError(f"case {self.id}, stage {stage}: no program for {'train' if training else 'eval'}ing shapes {shapes}")
-
     # --- the data of a step -------------------------------------------------------------------------------------
 
     def batch_inputs(self, step):
@@ -118,9 +125,12 @@ class Case:
         return self._chunk(self.batch_target(step), self.json["target"], microbatch)
 
     def _chunk(self, whole, chunk, microbatch):
+        """Of n rows the first n mod m micro-batches get one more than the others."""
         if whole is None or chunk == "replicate":
             return whole
-        return torch.tensor_split(whole, self.microbatches, chunk["dim"])[microbatch]
+        rows, more = divmod(whole.shape[chunk["dim"]], self.microbatches)
+        begin = microbatch * rows + min(microbatch, more)
+        return whole[(slice(None),) * chunk["dim"] + (slice(begin, begin + rows + (microbatch < more)),)]
 
     def masks(self, step, stage, microbatch):
         """{name: mask}: the factors of a stage's random layers; empty without such layers, and in evaluation."""
@@ -134,25 +144,6 @@ class Case:
     def loss_weight(self, step, microbatch):
         """The initial gradient of the backward of a micro-batch's loss."""
         return self.steps[step]["microbatches"][microbatch]["loss_weight"]
-
-    def loss(self, output, target):
-        """The loss of a micro-batch from output 0 of the model."""
-        kind, reduction = self.json["loss"]["kind"], self.json["loss"]["reduction"]
-        if kind == "sum":
-            return output.mean() if reduction == "mean" else output.sum()
-        if kind == "mse":
-            return F.mse_loss(output, target, reduction=reduction)
-        if kind == "cross-entropy":
-            ignored = self.json["loss"]["ignored_target"]
-            return F.cross_entropy(
-                output.reshape(-1, output.shape[-1]),
-                target.reshape(-1),
-                reduction=reduction,
-                ignore_index=-100 if ignored is None else ignored,
-            )
-        if kind == "output":
-            return output
-        raise FormatError(f"{self.folder}/case.json: loss.kind: this reader does not support {kind}")
 
     def forward_order(self, stage):
         """The micro-batches of a stage in the order of its forwards in schedule.csv (in which its buffers are updated),
@@ -172,6 +163,16 @@ class Case:
                 copies.append([int(microbatch) for microbatch in cells])
         return copies
 
+    # --- the expected results -----------------------------------------------------------------------------------
+
+    def has_expected(self):
+        return os.path.exists(os.path.join(self.folder, "expected.json"))
+
+    def expected(self):
+        """{result key: Stored}: the expected results, in a folder that was exported with them."""
+        return read_stored(os.path.join(self.folder, "expected.safetensors"))
+
 
 def load(folder):
+    """The case in a folder. Raises FormatError, in one line, if its files violate their formats."""
     return Case(folder)

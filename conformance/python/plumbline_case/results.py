@@ -1,22 +1,68 @@
 """The results of a backend: tensors under result keys, a file for each rank."""
 
+import re
+from typing import NamedTuple, Optional
+
+import numpy as np
+
 from .tensors import write_tensors
 
 KINDS = ("forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "buffer", "param")
+# In the order in which a step produces them.
+PHASES = (
+    ("forward", "output"),
+    ("loss",),
+    ("backward", "partial", "input-grad", "hook-calls"),
+    ("grad",),
+    ("buffer",),
+    ("param",),
+)
+NUMBER = "(0|[1-9][0-9]*)"
+KEY = re.compile(rf"{NUMBER}/({'|'.join(KINDS)})/(-|{NUMBER})/(-|{NUMBER})/(.+)", re.DOTALL)
+
+
+class Key(NamedTuple):
+    """Stage and micro-batch are None where they do not apply."""
+
+    step: int
+    kind: str
+    stage: Optional[int]
+    microbatch: Optional[int]
+    name: str
+
+    def causal_order(self):
+        """Sorts keys in the order of the computation, so that the first wrong result is close to the fault."""
+        last = float("inf")
+        phase = next(number for number, kinds in enumerate(PHASES) if self.kind in kinds)
+        stage = last if self.stage is None else self.stage
+        if phase == 2 and self.stage is not None:
+            stage = -stage
+        microbatch = last if self.microbatch is None else self.microbatch
+        return self.step, phase, microbatch, stage, KINDS.index(self.kind), self.name.encode()
 
 
 def key(step, kind, stage, microbatch, name):
     """`<step>/<kind>/<stage>/<microbatch>/<name>`; None if stage or micro-batch does not apply."""
-    assert kind in KINDS, kind
+    if kind not in KINDS:
+        raise ValueError(f"kind of result {kind!r}: expected one of {', '.join(KINDS)}")
     number = lambda n: "-" if n is None else str(n)
     return f"{step}/{kind}/{number(stage)}/{number(microbatch)}/{name}"
 
 
-class Results(dict):
-    """{key: tensor}; put() copies the present values."""
+def parse_key(text):
+    """The reverse of key(). Raises ValueError for any other text."""
+    match = KEY.fullmatch(text)
+    if not match:
+        raise ValueError(f"result key `{text}` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: {', '.join(KINDS)})")
+    number = lambda n: None if n == "-" else int(n)
+    return Key(int(match[1]), match[2], number(match[3]), number(match[5]), match[7])
 
-    def put(self, step, kind, stage, microbatch, name, tensor):
-        self[key(step, kind, stage, microbatch, name)] = tensor.detach().clone()
+
+class Results(dict):
+    """{key: array}; put() copies the present values. A bfloat16 result is the array of its bits, in uint16."""
+
+    def put(self, step, kind, stage, microbatch, name, array):
+        self[key(step, kind, stage, microbatch, name)] = np.array(array)
 
     def write(self, path):
         """Writes the file atomically."""

@@ -1,32 +1,54 @@
-"""Reads and writes safetensors files, with nothing but torch and the standard library.
+"""Reads and writes safetensors files, with nothing but NumPy and the standard library.
 
 Format: 8 bytes little-endian length of the header; the header, a JSON object from name to
 {dtype, shape, data_offsets}; the data, row-major, offsets counted from the end of the header.
 """
 
 import json
+import math
 import os
 import struct
 import tempfile
+from typing import NamedTuple
 
-import torch
+import numpy as np
 
 from .schema import FormatError
 
+# NumPy has no bfloat16: BF16 is read and written as its bits, in uint16. Cases and results have no U16.
 DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_HEADER = 100_000_000
+
+
+class Stored(NamedTuple):
+    """A tensor and the name of its element type in the file."""
+
+    dtype: str
+    array: np.ndarray
+
+
+def bf16_to_f32(bits):
+    """The values of bfloat16 numbers given by their bits."""
+    return (np.asarray(bits).astype(np.uint32) << 16).view(np.float32)
+
+
+def f32_to_bf16(values):
+    """The bits of the nearest bfloat16 numbers; of two that are equally near, the even one."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
 
 
 def is_entry(entry):
@@ -43,8 +65,8 @@ def is_entry(entry):
     )
 
 
-def read_tensors(path):
-    """{name: tensor}. Raises FormatError for anything but one well-formed file."""
+def read_stored(path):
+    """{name: Stored}. Raises FormatError for anything but one well-formed file."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(8)
@@ -57,7 +79,7 @@ def read_tensors(path):
             header = json.loads(file.read(length).decode())
         except ValueError as error:
             raise FormatError(f"{path}: the header is not JSON ({error})") from None
-        data = bytearray(file.read())
+        data = file.read()
     if not isinstance(header, dict):
         raise FormatError(f"{path}: the header is not an object")
     header.pop("__metadata__", None)
@@ -69,32 +91,34 @@ def read_tensors(path):
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
         dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
-        count = 1
-        for n in shape:
-            count *= n
+        count = math.prod(shape)
         if begin != used or end - begin != count * dtype.itemsize or end > len(data):
             raise FormatError(f"{path}: {name}: data_offsets [{begin}, {end}] do not fit shape {shape} or the file")
         used = end
-        if count:
-            tensors[name] = torch.frombuffer(data, dtype=dtype, count=count, offset=begin).reshape(shape).clone()
-        else:
-            tensors[name] = torch.empty(shape, dtype=dtype)
+        array = np.frombuffer(data, dtype=dtype, count=count, offset=begin) if count else np.empty(0, dtype)
+        tensors[name] = Stored(entry["dtype"], array.reshape(shape).copy())
     if used != len(data):
         raise FormatError(f"{path}: {len(data) - used} bytes after the last tensor")
     return tensors
+
+
+def read_tensors(path):
+    """{name: array}; BF16 as its bits, in uint16. Raises FormatError as read_stored() does."""
+    return {name: stored.array for name, stored in read_stored(path).items()}
 
 
 def encode_tensors(tensors):
     """The bytes of a file, with ascending names and no gaps: equal tensors give equal bytes."""
     header, pieces, offset = {}, [], 0
     for name in sorted(tensors, key=str.encode):
-        tensor = tensors[name].detach().cpu().contiguous()
-        if tensor.dtype not in NAMES:
-            raise FormatError(f"{name}: safetensors files cannot contain tensors of {tensor.dtype}")
-        piece = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+        array = np.asarray(tensors[name])
+        dtype = array.dtype.newbyteorder("<")
+        if dtype not in NAMES:
+            raise FormatError(f"{name}: expected an array of {', '.join(map(str, NAMES))}, got {array.dtype}")
+        piece = array.astype(dtype, copy=False).tobytes()
         header[name] = {
-            "dtype": NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
+            "dtype": NAMES[dtype],
+            "shape": list(array.shape),
             "data_offsets": [offset, offset + len(piece)],
         }
         offset += len(piece)

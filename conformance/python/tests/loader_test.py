@@ -10,7 +10,6 @@ import glob
 import json
 import os
 import random
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,9 +20,10 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
-from plumbline_case import FormatError, Results, load, read_tensors, separate_gradients, write_tensors  # noqa: E402
-from plumbline_case.expected import differences  # noqa: E402
-from plumbline_case.one_process import run_case  # noqa: E402
+from plumbline_case import FormatError  # noqa: E402
+from plumbline_case.torch import Results, load, read_tensors, separate_gradients, write_tensors  # noqa: E402
+from plumbline_case.torch.expected import differences  # noqa: E402
+from plumbline_case.torch.one_process import run_case  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 
@@ -168,26 +168,6 @@ class Strictness(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as text:
             json.dump(document, text)
 
-    def test_unknown_members(self):
-        self.change("case.json", lambda document: document["loss"].update(scale=2))
-        self.assertIn("case.json: loss: Additional properties are not allowed ('scale' was unexpected)", self.refusal())
-
-    def test_whole_numbers_are_integers(self):
-        self.change("program.json", lambda document: document.update(opset=1.0))
-        self.assertIn("program.json: opset: 1.0 is not 1", self.refusal())
-
-    def test_whole_numbers_as_indices(self):
-        def edit(document):
-            stage = document["programs"][0]["stages"][0]
-            stage["inputs"][0]["value"] = float(stage["inputs"][0]["value"])
-
-        self.change("program.json", edit)
-        self.assertIn("is not of type 'integer', 'null'", self.refusal())
-
-    def test_another_version(self):
-        self.change("program.json", lambda document: document.update(opset=2))
-        self.assertIn("program.json: opset: 1 was expected", self.refusal())
-
     def test_an_operator_outside_the_opset(self):
         self.change("program.json", lambda d: d["programs"][0]["stages"][0]["nodes"][0].update(op="aten::erf"))
         self.assertIn("operators outside opset 1: aten::erf", self.refusal())
@@ -205,24 +185,6 @@ class Strictness(unittest.TestCase):
             self.change("program.json", edit)
             with self.subTest(kind), self.assertRaisesRegex(FormatError, rf"^{self.case}: cannot be run: {kind}: .+$"):
                 run_case(load(self.case))
-
-    def test_corrupt_tensor_files(self):
-        path = os.path.join(self.case, "tensors.safetensors")
-        with open(path, "rb") as file:
-            whole = file.read()
-        (length,) = struct.unpack("<Q", whole[:8])
-        for name, corrupted in {
-            "truncated": whole[:-1],
-            "longer": whole + b"x",
-            "no header": whole[:4],
-            "4 GiB header": struct.pack("<Q", 1 << 32) + whole[8:],
-            "header cut": struct.pack("<Q", length - 9) + whole[8:],
-            "wrong dtype": whole.replace(b'"F32"', b'"F31"', 1),
-            "negative shape": whole.replace(b'"shape":[8', b'"shape":[-', 1),
-        }.items():
-            with open(path, "wb") as file:
-                file.write(corrupted)
-            self.assertIn("tensors.safetensors", self.refusal(), name)
 
     def test_files_round_trip(self):
         seed = random.randrange(2**32)

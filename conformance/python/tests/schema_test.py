@@ -19,6 +19,11 @@ import jsonschema
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFORMANCE = os.path.join(HERE, "..", "..")
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+from plumbline_case.schema import FormatError  # noqa: E402
+from plumbline_case.schema import check as schema_check  # noqa: E402
+
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 C_HOST = os.environ["PLUMBLINE_C_HOST"]
 PEER = os.path.join(CONFORMANCE, "..", "scripts", "peer")
@@ -115,6 +120,23 @@ class Schemas(unittest.TestCase):
             refused += sum(not validator.is_valid(corrupted(document, rng, everywhere)) for _ in range(4))
         self.assertGreater(refused, len(sample), f"seed {seed}")
 
+    def test_the_loader_refuses_what_the_schemas_refuse(self):
+        """Its own reader of JSON schemas, which needs no package, against jsonschema."""
+        seed = random.randrange(2**32)
+        rng = random.Random(seed)
+        for _, name, document in rng.sample(self.documents, min(40, len(self.documents))):
+            validator = jsonschema.Draft202012Validator(SCHEMAS[name])
+            everywhere = [p for p, _ in places(document)]
+            schema_check(document, name, name)
+            for _ in range(10):
+                changed = corrupted(document, rng, everywhere)
+                try:
+                    schema_check(changed, name, name)
+                    taken = True
+                except FormatError:
+                    taken = False
+                self.assertEqual(taken, validator.is_valid(changed), f"seed {seed}: {name}: {changed}")
+
     def test_an_unknown_member_is_named_with_its_place(self):
         _, name, document = next(item for item in self.documents if item[1] == "case")
         changed = copy.deepcopy(document)
@@ -151,6 +173,35 @@ class Schemas(unittest.TestCase):
             for program in document["programs"]:
                 for stage in program["stages"]:
                     self.check_values(path, stage)
+
+    def test_slices_and_indices_are_in_range(self):
+        slices = 0
+        for path, name, document in self.documents:
+            if name != "program":
+                continue
+            for stage in (stage for program in document["programs"] for stage in program["stages"]):
+                for node in stage["nodes"]:
+                    given = node["arguments"]
+                    if node["op"] in ("aten::slice.Tensor", "aten::select.int"):
+                        size = stage["values"][given["self"]["value"]]["shape"][given["dim"]]
+                        if node["op"] == "aten::slice.Tensor":
+                            slices += 1
+                            self.assertTrue(0 <= given["start"] <= given["end"] <= size and given["step"] >= 1, f"{path}: {node}")
+                        else:
+                            self.assertTrue(0 <= given["index"] < size, f"{path}: {node}")
+        self.assertGreater(slices, 0)
+
+    def test_no_cell_of_a_schedule_is_empty_or_quoted(self):
+        mine = os.path.join(self.folder.name, "mine.csv")
+        with open(mine, "w", encoding="utf-8") as file:
+            file.write('"0F0", ,0F1,,0F2,0F3,"0B0",0B1,0B2,0B3,\n,1F0,1F1,1F2,1F3,1B0,1B1, 1B2 ,1B3\n')
+        plumbline("export", "--case", "exact-mlp-sum", "--schedule", mine, "--ranks", "2", "-o", os.path.join(self.folder.name, "mine"))
+        paths = glob.glob(os.path.join(self.folder.name, "**", "schedule.csv"), recursive=True)
+        self.assertGreater(len(paths), 100)
+        for path in paths:
+            with open(path, newline="", encoding="utf-8") as file:
+                text = file.read()
+            self.assertRegex(text, r"\A([^\s,\"]+(,[^\s,\"]+)*\r\n)+\Z", path)
 
     def check_values(self, path, stage):
         given = [e["value"] for k in ("inputs", "parameters", "buffers", "constants") for e in stage[k]]
@@ -204,11 +255,22 @@ class Protocol(unittest.TestCase):
                 "options": [*quick, "--mutant", "drop-last-microbatch", "--recompute", "always", "--microbatches", "2"],
                 "remat": [*quick, "--remat", "bytes", "--remat-policy", "seed"],
                 "throughput": [*quick, "--throughput"],
+                "users' cases": [*quick, "--corpus", cls.corpus()],
                 "files": [*quick, "--backend", host],
                 "files, micro-batches": [*quick, "--backend", host, "--microbatches", "2"],
                 "own models": ["--backend", trainer, "--ranks", "2"],
             }.items()
         }
+
+    @classmethod
+    def corpus(cls):
+        """A folder with a user's case."""
+        folder = os.path.join(cls.folder, "corpus")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "cases.toml"), "w", encoding="utf-8") as file:
+            file.write('schema = "plumbline-cases/1"\n[[case]]\nid = "mine"\ntitle = "t"\nwhy = "w"\n'
+                       'truth = "same-order"\nmodel = "mlp"\nloss = {kind = "mse", reduction = "mean"}\n')
+        return folder
 
     @classmethod
     def job_of(cls, name, *words):

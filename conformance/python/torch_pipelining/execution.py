@@ -6,10 +6,10 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-from plumbline_case import load
+from plumbline_case.torch import load
 from plumbline_case.case import shape_of
-from plumbline_case.modules import WholeModel
-from plumbline_case.optimizers import update
+from plumbline_case.torch.modules import WholeModel
+from plumbline_case.torch.optimizers import update
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate

@@ -13,13 +13,13 @@ GRACE = 2  # seconds in which the other ranks may notice a failure
 class Progress:
     """The events for plumbline about the cases from number `first` on."""
 
-    def __init__(self, first):
-        self._first, self._reported = first, 0
+    def __init__(self, first, tell):
+        self._first, self._tell, self._reported = first, tell, 0
 
     def reach(self, number, what):
         """Reports that case `number` "begins" or is "done", and first all pending earlier events."""
         while self._reported <= 2 * (number - self._first) + (what == "done"):
-            print(f"@plumbline case {self.current()} {('begins', 'done')[self._reported % 2]}", flush=True)
+            self._tell(self.current(), ("begins", "done")[self._reported % 2])
             self._reported += 1
 
     def current(self):
@@ -28,14 +28,14 @@ class Progress:
 
     def failed(self, number, why):
         self.reach(number, "begins")
-        print(f"@plumbline case {number} failed: {why}", flush=True)
+        self._tell(number, "failed", why)
 
 
 class Start:
-    """The ranks that execute cases from number `first` on; each calls run(rank, first, store, tell)."""
+    """The ranks that execute cases from number `first` on; each calls run(rank, first, store, tell_parent)."""
 
-    def __init__(self, ranks, run, first):
-        self._progress = Progress(first)
+    def __init__(self, ranks, run, first, tell):
+        self._progress = Progress(first, tell)
         self._first_failure = None  # (number of the case, why)
         self._text, self._ended = "", False
         with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ class Start:
             for rank in range(ranks):
                 child = os.fork()
                 if child == 0:
-                    _be_rank(lambda tell: run(rank, first, f"file://{folder}/store", tell), write)
+                    _be_rank(lambda tell_parent: run(rank, first, f"file://{folder}/store", tell_parent), write)
                 self._children[child] = rank
             os.close(write)
             self._wait()
@@ -112,10 +112,10 @@ def _ending(status):
     return f"exited with code {os.waitstatus_to_exitcode(status)}"
 
 
-def execute_cases(cases, ranks, run):
-    """Executes all cases; after a failure, new ranks continue with the next one."""
+def execute_cases(cases, ranks, run, tell):
+    """Executes all cases; after a failure, new ranks continue with the next one. tell(number, what, why) reports."""
     import torch.distributed.pipelining  # noqa: F401  once, before ranks are forked
 
     left = 0
     while left < cases:
-        left = Start(ranks, run, left).left(cases)
+        left = Start(ranks, run, left, tell).left(cases)

@@ -3,7 +3,7 @@
 import collections
 
 import torch
-from plumbline_case import Results
+from plumbline_case.torch import Results
 
 
 class Recorder:
@@ -110,6 +110,3 @@ class Recorder:
     def hook_calls(self, stage, name, microbatches):
         for m in range(microbatches):
             self.put("hook-calls", stage, m, name, torch.tensor(self._calls[stage, m, name]))
-
-    def write(self, path):
-        self.results.write(path)

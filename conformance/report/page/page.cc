@@ -12,7 +12,7 @@
 namespace plumbline::conformance {
 namespace {
 
-struct Row {
+struct PageRow {
   std::string case_id, title;
   reference::Truth truth = reference::Truth::Exact;
 };
@@ -146,7 +146,7 @@ class Page {
     return html;
   }
 
-  std::string cell(const Row& row, size_t schedule, size_t report) const {
+  std::string cell(const PageRow& row, size_t schedule, size_t report) const {
     const auto it = cells_.find({row.case_id, schedules_[schedule], report});
     if (it == cells_.end()) return "<td></td>";
     Status shown = verdicts_[it->second.front()].verdict->finding.status;
@@ -188,7 +188,7 @@ class Page {
       html += "</tr>";
     }
     html += "</thead>\n<tbody>\n";
-    for (const Row& row : rows_) {
+    for (const PageRow& row : rows_) {
       html += "<tr><th scope=\"row\" title=\"" + xml_escaped(row.title) + "\">" + xml_escaped(row.case_id) +
               "</th><td class=\"truth\">" + std::string(to_string(row.truth)) + "</td>";
       for (size_t s = 0; s < schedules_.size(); ++s)
@@ -236,7 +236,8 @@ class Page {
     for (size_t i = 0; i < verdicts_.size(); ++i)
       html +=
           verdict_article(*verdicts_[i].verdict, "v" + std::to_string(i), verdicts_[i].report,
-                          reports_.size() > 1 ? reports_[verdicts_[i].report].label : backend_of(verdicts_[i].report));
+                          reports_.size() > 1 ? reports_[verdicts_[i].report].label : backend_of(verdicts_[i].report),
+                          reports_[verdicts_[i].report].folder);
     return html + "</section>\n";
   }
 
@@ -257,7 +258,7 @@ class Page {
   }
 
   const std::vector<PageReport>& reports_;
-  std::vector<Row> rows_;
+  std::vector<PageRow> rows_;
   std::map<std::string, size_t> row_of_;
   std::vector<std::string> schedules_;
   std::vector<Shown> verdicts_;

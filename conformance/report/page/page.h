@@ -17,6 +17,7 @@ namespace plumbline::conformance {
 struct PageReport {
   std::string label;  ///< unique on the page: the name of the report's folder, or its path
   RunReport report;
+  std::filesystem::path folder = {};  ///< the report's, relative to the page: links to logs lead there
 };
 
 /// The default label of the report in `folder`: the last part of its absolute path.

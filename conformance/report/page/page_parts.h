@@ -1,6 +1,7 @@
 // The parts of the page that page.h describes.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,10 @@ extern const std::string_view page_html, page_css, page_js;
 std::string_view page_symbol(Status status);
 
 /// Returns an <article> about one verdict: its sentence, the command that repeats the run, the first difference with
-/// its neighbouring elements, and the checked kinds of results. `id` is the id of the HTML element, `report` the index
-/// of the report on the page, and `backend` the label of the backend.
-std::string verdict_article(const Verdict& verdict, const std::string& id, size_t report, const std::string& backend);
+/// its neighbouring elements, the checked kinds of results, and a link to the log of a failure. `id` is the id of the
+/// HTML element, `report` the index of the report on the page, `backend` the label of the backend, and `folder` as in
+/// PageReport.
+std::string verdict_article(const Verdict& verdict, const std::string& id, size_t report, const std::string& backend,
+                            const std::filesystem::path& folder);
 
 }  // namespace plumbline::conformance

@@ -66,14 +66,25 @@ TEST(Page, AFailureShowsItsNeighbourhoodAndTheRestOfIt) {
   const std::string article = "//article[@data-case='exact-<mlp>']";
   EXPECT_EQ(text(page, article + "/p[@class='repro']/code"), "plumbline run --case exact-<mlp> --schedule 1f1b");
   EXPECT_EQ(count(page, article + "//table/tbody/tr"), 9u);
-  EXPECT_EQ(text(page, article + "//table/tbody/tr[1]/th"), "[0, 1]");
-  EXPECT_EQ(text(page, article + "//table/tbody/tr[@class='differs']/th"), "[0, 5]");
+  EXPECT_EQ(text(page, article + "//table/tbody/tr[1]/th"), "[0,1]");
+  EXPECT_EQ(text(page, article + "//table/tbody/tr[@class='differs']/th"), "[0,5]");
   EXPECT_EQ(text(page, article + "//table/tbody/tr[@class='differs']/td[2]"), "inf");
   EXPECT_NE(text(page, article + "/details").find("`w` f64[] is missing"), std::string::npos);
+  EXPECT_EQ(text(page, article + "/p[@class='log']/a"), sample_failure().log);
   const std::string bounded = "//article[@data-case='bounded-lm']";
   EXPECT_EQ(text(page, bounded + "//table/tbody/tr[2]/td[3]"), "2");
   EXPECT_EQ(count(page, bounded + "//meter"), 2u);
   EXPECT_NE(text(page, "//article[@data-status='xpass']").find("w.toml:3"), std::string::npos);
+}
+
+TEST(Page, LinksToLogsLeadToTheFolderOfTheirReport) {
+  for (const auto& [folder, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"", "results/own-4/logs/1f1b/exact-%3Cmlp%3E%20%231/backend.log"},
+           {"../a b", "../a%20b/results/own-4/logs/1f1b/exact-%3Cmlp%3E%20%231/backend.log"}}) {
+    const pugi::xml_document page = parsed(report_page({{"here", sample_report(), folder}}));
+    EXPECT_EQ(count(page, "//p[@class='log']"), 1u);
+    EXPECT_EQ(page.select_node("//p[@class='log']/a").node().attribute("href").value(), expected);
+  }
 }
 
 TEST(Page, NeedsNothingElseAndTellsWhereItWasMade) {

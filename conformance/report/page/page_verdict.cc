@@ -1,26 +1,20 @@
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
 #include "conformance/report/page/page_parts.h"
 #include "runtime/io/write_text.h"
 #include "runtime/text/join.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
 namespace {
 
-std::string general(double value) {
+std::string figure(double value) {
   if (std::isnan(value)) return "not a number";
   if (std::isinf(value)) return value > 0 ? "infinite" : "-infinite";
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
-}
-
-std::string coordinates(const std::vector<int64_t>& position) {
-  std::string text = "[";
-  for (size_t i = 0; i < position.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(position[i]);
-  return text + "]";
+  return significant(value, 4);
 }
 
 std::string attribute(const char* name, const std::string& value) {
@@ -29,6 +23,21 @@ std::string attribute(const char* name, const std::string& value) {
 
 std::string element(const char* name, const std::string& text) {
   return std::string("<") + name + ">" + xml_escaped(text) + "</" + name + ">";
+}
+
+/// A path as a relative URL (RFC 3986): every byte that is neither unreserved nor a slash is percent-encoded.
+std::string url_path(const std::filesystem::path& path) {
+  std::string url;
+  for (const char c : path.generic_string()) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~/").find(c) != std::string::npos) {
+      url += c;
+      continue;
+    }
+    std::array<char, 4> code;
+    std::snprintf(code.data(), code.size(), "%%%02X", static_cast<unsigned char>(c));
+    url += code.data();
+  }
+  return url;
 }
 
 /// The values around the first difference.
@@ -42,8 +51,8 @@ std::string neighbourhood(const Difference& d) {
                      "<th scope=\"col\"></th></tr></thead><tbody>\n";
   for (const Neighbour& n : d.around) {
     html += std::string("<tr") + (n.differs ? " class=\"differs\"" : "") + "><th scope=\"row\">" +
-            coordinates(n.position) + "</th>" + element("td", n.expected_text) + element("td", n.actual_text);
-    if (d.bounded) html += element("td", general(n.ratio_of_bound));
+            position_text(n.position) + "</th>" + element("td", n.expected_text) + element("td", n.actual_text);
+    if (d.bounded) html += element("td", figure(n.ratio_of_bound));
     html += n.differs ? "<td>\xe2\x9c\x97 differs</td></tr>\n" : "<td></td></tr>\n";
   }
   return html + "</tbody></table>\n";
@@ -51,9 +60,9 @@ std::string neighbourhood(const Difference& d) {
 
 std::string measured(const Difference& d) {
   if (d.what != DifferenceKind::Value && d.what != DifferenceKind::Norm) return {};
-  std::string text = "Largest error " + general(d.max_abs) + "; relative norm of the error " + general(d.relative_norm);
+  std::string text = "Largest error " + figure(d.max_abs) + "; relative norm of the error " + figure(d.relative_norm);
   if (d.bounded)
-    text += " (allowed: " + general(d.norm_limit) + "); worst element at " + general(d.max_ratio_of_bound) +
+    text += " (allowed: " + figure(d.norm_limit) + "); worst element at " + figure(d.max_ratio_of_bound) +
             " times its bound";
   return "<p>" + xml_escaped(text + ".") + "</p>\n";
 }
@@ -61,8 +70,8 @@ std::string measured(const Difference& d) {
 /// The used fraction of a bound, as a number and as a bar.
 std::string used(const char* what, double ratio, const std::string& key) {
   const double shown = std::isfinite(ratio) ? std::min(ratio, 1.0) : 1.0;
-  return "<p>" + xml_escaped(std::string(what) + ": " + general(ratio) + " of what is allowed (" + key + ")") +
-         " <meter min=\"0\" max=\"1\" high=\"0.9\" value=\"" + general(shown) + "\">" + xml_escaped(general(ratio)) +
+  return "<p>" + xml_escaped(std::string(what) + ": " + figure(ratio) + " of what is allowed (" + key + ")") +
+         " <meter min=\"0\" max=\"1\" high=\"0.9\" value=\"" + figure(shown) + "\">" + xml_escaped(figure(ratio)) +
          "</meter></p>\n";
 }
 
@@ -106,7 +115,8 @@ std::string_view page_symbol(Status status) {
   return "?";
 }
 
-std::string verdict_article(const Verdict& v, const std::string& id, size_t report, const std::string& backend) {
+std::string verdict_article(const Verdict& v, const std::string& id, size_t report, const std::string& backend,
+                            const std::filesystem::path& folder) {
   const std::string status(status_name(v.finding.status)), truth(to_string(v.finding.truth)), place = place_of(v.run);
   std::string html =
       "<article class=\"verdict " + status + "\"" + attribute("id", id) + attribute("data-case", v.run.case_id) +
@@ -122,6 +132,9 @@ std::string verdict_article(const Verdict& v, const std::string& id, size_t repo
   if (!v.repro.empty())
     html += "<p class=\"repro\"><code>" + xml_escaped(v.repro) +
             "</code> <button type=\"button\" class=\"copy\" hidden>Copy</button></p>\n";
+  if (!v.log.empty())
+    html += "<p class=\"log\">What the backend printed: <a" + attribute("href", url_path(folder / v.log)) + ">" +
+            xml_escaped(v.log) + "</a></p>\n";
   if (v.finding.bound_use)
     html += used("Error against bound, worst element", v.finding.bound_use->ratio, v.finding.bound_use->key) +
             used("Norm of the error, worst tensor", v.finding.bound_use->norm_ratio, v.finding.bound_use->norm_key);
@@ -132,7 +145,7 @@ std::string verdict_article(const Verdict& v, const std::string& id, size_t repo
   if (!v.finding.checked.empty()) html += "; checked: " + xml_escaped(join(v.finding.checked));
   if (v.finding.tensors > 0)
     html += "; " + std::to_string(v.finding.tensors) + " tensors, " + std::to_string(v.finding.elements) + " elements";
-  return html + "; " + general(v.seconds) + " s</p>\n</article>\n";
+  return html + "; " + figure(v.seconds) + " s</p>\n</article>\n";
 }
 
 }  // namespace plumbline::conformance

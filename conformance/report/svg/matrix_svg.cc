@@ -9,25 +9,22 @@ namespace plumbline::conformance {
 namespace {
 
 // Pixels. The picture is drawn from top to bottom; each part takes its upper edge and returns its lower one.
-constexpr int width = 900;
-constexpr double margin = 28;
-constexpr double right = width - margin;
+constexpr int matrix_width = 900;
+constexpr double matrix_margin = 28;
+constexpr double matrix_right = matrix_width - matrix_margin;
 constexpr double truth_x = 352;
 constexpr double cells_x = 440;
 constexpr double row_height = 27;
 
-constexpr const char* ink = "#1f2328";
-constexpr const char* faint = "#656d76";
-constexpr const char* line_colour = "#d8dee4";
 constexpr const char* measured_colour = "#0969da";
 constexpr const char* ideal_colour = "#b6c2cf";
 
-struct Colours {
+struct StatusColours {
   const char* fill;
   const char* mark;
 };
 
-Colours colours_of(Status status) {
+StatusColours colours_of(Status status) {
   switch (status) {
     case Status::Pass:
       return {"#d7f5df", "#116329"};
@@ -50,8 +47,6 @@ Colours colours_of(Status status) {
   }
   return {"#ffffff", "#656d76"};
 }
-
-std::string number(double value) { return svg_number(value, "%.4g"); }
 
 /// A measured value as text. One that is not finite has no bar, and no number either.
 std::string figure(double value, const char* format) {
@@ -79,41 +74,41 @@ std::string shortened(const std::string& text, double size, double room) {
 
 pugi::xml_node add_text(pugi::xml_node svg, double x, double y, const std::string& text, const TextStyle& style = {}) {
   pugi::xml_node element = add_element(svg, "text",
-                                       {{"x", number(x)},
-                                        {"y", number(y)},
-                                        {"font-size", number(style.size)},
+                                       {{"x", svg_number(x)},
+                                        {"y", svg_number(y)},
+                                        {"font-size", svg_number(style.size)},
                                         {"fill", style.colour},
                                         {"text-anchor", style.anchor}},
                                        text);
   if (style.bold) element.append_attribute("font-weight").set_value("600");
   if (style.rotate != 0)
     element.append_attribute("transform")
-        .set_value(("rotate(" + number(style.rotate) + " " + number(x) + " " + number(y) + ")").c_str());
+        .set_value(("rotate(" + svg_number(style.rotate) + " " + svg_number(x) + " " + svg_number(y) + ")").c_str());
   return element;
 }
 
 /// A heading and its explanation in one line. The explanation follows the heading whatever the font's width.
 void add_heading(pugi::xml_node svg, double y, const std::string& heading, double size,
                  const std::string& explanation) {
-  add_element(add_text(svg, margin, y, heading, {size, ink, "start", true}), "tspan",
+  add_element(add_text(svg, matrix_margin, y, heading, {size, ink, "start", true}), "tspan",
               {{"dx", "12"}, {"font-size", "14"}, {"font-weight", "400"}, {"fill", faint}}, explanation);
 }
 
 void add_box(pugi::xml_node svg, double x, double y, double w, double h, const char* fill, const char* stroke = "none",
              double radius = 4) {
   add_element(svg, "rect",
-              {{"x", number(x)},
-               {"y", number(y)},
-               {"width", number(std::max(w, 0.0))},
-               {"height", number(h)},
-               {"rx", number(radius)},
+              {{"x", svg_number(x)},
+               {"y", svg_number(y)},
+               {"width", svg_number(std::max(w, 0.0))},
+               {"height", svg_number(h)},
+               {"rx", svg_number(radius)},
                {"fill", fill},
                {"stroke", stroke}});
 }
 
 void add_rule(pugi::xml_node svg, double x1, double y1, double x2, double y2) {
   add_element(svg, "path",
-              {{"d", "M" + number(x1) + " " + number(y1) + "L" + number(x2) + " " + number(y2)},
+              {{"d", "M" + svg_number(x1) + " " + svg_number(y1) + "L" + svg_number(x2) + " " + svg_number(y2)},
                {"stroke", line_colour},
                {"fill", "none"}});
 }
@@ -130,7 +125,7 @@ void add_mark(pugi::xml_node svg, Status status, double x, double y) {
     return;
   }
   add_element(svg, "path",
-              {{"transform", "translate(" + number(x) + " " + number(y) + ")"},
+              {{"transform", "translate(" + svg_number(x) + " " + svg_number(y) + ")"},
                {"d", path},
                {"stroke", colour},
                {"stroke-width", "2.2"},
@@ -168,12 +163,12 @@ double draw_title(pugi::xml_node svg, const RunReport& report) {
                               std::to_string(static_cast<int>(report.verdicts.size()) - unsupported) + " pass" +
                               (unsupported == 0 ? "" : ", " + std::to_string(unsupported) + " unsupported");
   const double pill = 1.15 * text_width(summary, 15) + 48;
-  add_box(svg, right - pill, 24, pill, 28, colours_of(overall).fill, code == 3 ? line_colour : "none", 14);
-  add_mark(svg, overall, right - pill + 20, 38);
-  add_text(svg, right - 16, 43, summary, {15, colours_of(overall).mark, "end", true});
+  add_box(svg, matrix_right - pill, 24, pill, 28, colours_of(overall).fill, code == 3 ? line_colour : "none", 14);
+  add_mark(svg, overall, matrix_right - pill + 20, 38);
+  add_text(svg, matrix_right - 16, 43, summary, {15, colours_of(overall).mark, "end", true});
   const std::string line = origin(report);
   if (line.empty()) return 62;
-  add_text(svg, margin, 70, shortened(line, 12, right - margin), {12, faint});
+  add_text(svg, matrix_margin, 70, shortened(line, 12, matrix_right - matrix_margin), {12, faint});
   return 80;
 }
 
@@ -182,7 +177,7 @@ double draw_headings(pugi::xml_node svg, const Matrix& matrix, double column, do
   for (const std::string& schedule : matrix.schedules) longest = std::max(longest, text_width(schedule, 13));
   const bool upright = longest + 8 <= column;
   const double bottom = top + (upright ? 34 : 20 + 0.64 * longest);  // slanted by 40 degrees
-  add_text(svg, margin, bottom - 10, "case", {12, faint});
+  add_text(svg, matrix_margin, bottom - 10, "case", {12, faint});
   add_text(svg, truth_x, bottom - 10, "truth", {12, faint});
   for (size_t i = 0; i < matrix.schedules.size(); ++i) {
     const double x = cells_x + (static_cast<double>(i) + 0.5) * column;
@@ -191,7 +186,7 @@ double draw_headings(pugi::xml_node svg, const Matrix& matrix, double column, do
     else
       add_text(svg, x - 2, bottom - 8, matrix.schedules[i], {13, ink, "start", true, -40});
   }
-  add_rule(svg, margin, bottom, right, bottom);
+  add_rule(svg, matrix_margin, bottom, matrix_right, bottom);
   return bottom + 4;
 }
 
@@ -214,11 +209,12 @@ double draw_matrix(pugi::xml_node svg, const RunReport& report, double top) {
   const Matrix matrix = matrix_of(report.verdicts);
   if (matrix.rows.empty()) return top;
   // Slanted headings need room to the right of the last column.
-  const double room = right - cells_x - (matrix.schedules.size() > 4 ? 60 : 0);
+  const double room = matrix_right - cells_x - (matrix.schedules.size() > 4 ? 60 : 0);
   const double column = std::min(216.0, room / static_cast<double>(matrix.schedules.size()));
   double y = draw_headings(svg, matrix, column, top);
   for (const Matrix::Row& row : matrix.rows) {
-    add_text(add_titled(svg, row.title), margin, y + 18, shortened(row.case_id, 13.5, truth_x - margin - 10), {13.5});
+    add_text(add_titled(svg, row.title), matrix_margin, y + 18,
+             shortened(row.case_id, 13.5, truth_x - matrix_margin - 10), {13.5});
     add_text(svg, truth_x, y + 18, std::string(to_string(row.truth)), {12, faint});
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i].empty()) continue;
@@ -229,12 +225,12 @@ double draw_matrix(pugi::xml_node svg, const RunReport& report, double top) {
     y += row_height;
   }
   y += 8;
-  double x = margin;
+  double x = matrix_margin;
   for (const auto& [status, count] : count_statuses(report.verdicts)) {
     const std::string label = std::string(status_name(status)) + " " + std::to_string(count);
     const double needed = 32 + text_width(label, 12) + 18;
-    if (x + needed > right) {
-      x = margin;
+    if (x + needed > matrix_right) {
+      x = matrix_margin;
       y += 26;
     }
     add_cell(svg, status, x, y, 26, 19);
@@ -257,13 +253,13 @@ double draw_throughput(pugi::xml_node svg, const std::vector<Throughput>& throug
   const auto length = [&](double bubble) {
     return std::isfinite(bubble) ? std::max(bubble, 0.0) / most * (bars_end - bars_x) : 0.0;
   };
-  add_rule(svg, margin, top + 4, right, top + 4);
+  add_rule(svg, matrix_margin, top + 4, matrix_right, top + 4);
   add_heading(svg, top + 36, "Bubble", 17, "share of the ranks' time without work");
   add_box(svg, bars_x + 130, top + 26, 12, 12, measured_colour, "none", 2);
   add_text(svg, bars_x + 148, top + 36, "measured", {12, faint});
   add_box(svg, bars_x + 220, top + 26, 12, 12, ideal_colour, "none", 2);
   add_text(svg, bars_x + 238, top + 36, "in theory", {12, faint});
-  add_text(svg, right, top + 36, "micro-batches/s  \xc2\xb7  step / ideal", {12, faint, "end"});
+  add_text(svg, matrix_right, top + 36, "micro-batches/s  \xc2\xb7  step / ideal", {12, faint, "end"});
   const double first = top + 56;
   const double last = first + 44 * static_cast<double>(throughput.size());
   for (double value = 0; value < most + tick / 2; value += tick) {
@@ -275,16 +271,17 @@ double draw_throughput(pugi::xml_node svg, const std::vector<Throughput>& throug
   for (const Throughput& t : throughput) {
     const std::string where = t.workload + ", " + std::to_string(t.ranks) + (t.ranks == 1 ? " rank x " : " ranks x ") +
                               std::to_string(t.microbatches);
-    add_text(svg, margin, y + 19, shortened(t.schedule, 14, bars_x - margin - 16), {14, ink, "start", true});
-    add_text(svg, margin, y + 35, shortened(where, 11.5, bars_x - margin - 8), {11.5, faint});
+    add_text(svg, matrix_margin, y + 19, shortened(t.schedule, 14, bars_x - matrix_margin - 16),
+             {14, ink, "start", true});
+    add_text(svg, matrix_margin, y + 35, shortened(where, 11.5, bars_x - matrix_margin - 8), {11.5, faint});
     add_box(svg, bars_x, y + 7, length(t.bubble_measured), 15, measured_colour, "none", 2);
     add_box(svg, bars_x, y + 24, length(t.bubble_ideal), 11, ideal_colour, "none", 2);
     add_text(svg, bars_x + length(t.bubble_measured) + 6, y + 19, figure(100 * t.bubble_measured, "%.1f") + " %",
              {12, measured_colour, "start", true});
     add_text(svg, bars_x + length(t.bubble_ideal) + 6, y + 34, figure(100 * t.bubble_ideal, "%.1f") + " %",
              {11, faint});
-    add_text(svg, right, y + 19, figure(t.microbatches_per_second, "%.1f") + "/s", {13, ink, "end"});
-    add_text(svg, right, y + 35, "\xc3\x97 " + figure(t.ratio_to_ideal_step, "%.3f"), {12, faint, "end"});
+    add_text(svg, matrix_right, y + 19, figure(t.microbatches_per_second, "%.1f") + "/s", {13, ink, "end"});
+    add_text(svg, matrix_right, y + 35, "\xc3\x97 " + figure(t.ratio_to_ideal_step, "%.3f"), {12, faint, "end"});
     y += 44;
   }
   return last + 26;
@@ -298,7 +295,7 @@ std::string matrix_svg(const RunReport& report) {
   double y = draw_title(svg, report);
   y = draw_matrix(svg, report, y);
   y = draw_throughput(svg, report.throughput, y);
-  return finished_svg(document, width, static_cast<int>(std::ceil(y + 14)));
+  return finished_svg(document, matrix_width, static_cast<int>(std::ceil(y + 14)));
 }
 
 }  // namespace plumbline::conformance

@@ -7,19 +7,19 @@
 namespace plumbline::conformance {
 namespace {
 
-std::string padded(const std::string& text, std::size_t width) {
+std::string left_aligned(const std::string& text, std::size_t width) {
   return text + std::string(width - std::min(width, text.size()), ' ');
 }
 
-using Row = std::vector<std::string>;
+using GridRow = std::vector<std::string>;
 
 std::size_t slot_of(double time) { return static_cast<std::size_t>(std::lround(time)); }
 
 std::string cell_of(const schedule::Action& action) { return to_string(action) + (action.overlaps_next ? "&" : ""); }
 
 // The first `slots` slots of a rank.
-Row row_of(const std::vector<schedule::TimedAction>& actions, std::size_t slots) {
-  Row row(slots, ".");
+GridRow row_of(const std::vector<schedule::TimedAction>& actions, std::size_t slots) {
+  GridRow row(slots, ".");
   for (const schedule::TimedAction& timed : actions) {
     const std::size_t begin = slot_of(timed.begin), end = slot_of(timed.end);
     for (std::size_t i = begin; i < std::min(end, slots); ++i) row[i] = i == begin ? cell_of(timed.action) : "=";
@@ -47,15 +47,15 @@ std::string schedule_grid(const schedule::Trace& trace, const GridOptions& optio
   const std::size_t per_block = std::max<std::size_t>(1, room > label ? (room - label) / (cell + 1) : 1);
   const std::size_t blocks = shown_ranks == 0 ? 0 : std::max<std::size_t>(1, most / shown_ranks);
   const std::size_t shown_slots = std::min(slots, blocks * per_block);
-  std::vector<Row> rows;
+  std::vector<GridRow> rows;
   for (std::size_t rank = 0; rank < shown_ranks; ++rank) rows.push_back(row_of(trace.ranks[rank], shown_slots));
 
   std::string text;
   for (std::size_t slot = 0; slot < shown_slots; slot += per_block) {
     const std::size_t end = std::min(shown_slots, slot + per_block);
     const auto line = [&](std::string begin, const auto& cell_text) {
-      begin = padded(begin, label);
-      for (std::size_t i = slot; i < end; ++i) begin += padded(cell_text(i), cell + 1);
+      begin = left_aligned(begin, label);
+      for (std::size_t i = slot; i < end; ++i) begin += left_aligned(cell_text(i), cell + 1);
       begin.erase(begin.find_last_not_of(' ') + 1);
       text += begin + "\n";
     };

@@ -10,8 +10,13 @@ namespace plumbline::conformance {
 
 using SvgAttributes = std::initializer_list<std::pair<const char*, std::string>>;
 
+/// Colours that all pictures share: of text, of lesser text, of lines.
+inline constexpr const char* ink = "#1f2328";
+inline constexpr const char* faint = "#656d76";
+inline constexpr const char* line_colour = "#d8dee4";
+
 /// Formats a number with the printf format `format`, which takes one double. A value that is not finite becomes 0.
-std::string svg_number(double value, const char* format);
+std::string svg_number(double value, const char* format = "%.4g");
 
 /// Appends an element to `parent` and returns it. Characters that XML does not allow are replaced (xml_characters()).
 pugi::xml_node add_element(pugi::xml_node parent, const char* name, SvgAttributes attributes,

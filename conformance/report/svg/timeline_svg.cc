@@ -18,21 +18,17 @@ constexpr double right = width - margin;
 constexpr double memory_height = 46;
 constexpr std::size_t most_actions = 200000;
 
-constexpr const char* ink = "#1f2328";
-constexpr const char* faint = "#656d76";
-constexpr const char* line_colour = "#d8dee4";
-
 /// The frame around a group of actions.
 const SvgAttributes kGroup = {{"rx", "2"}, {"fill", "none"}, {"stroke", ink}, {"stroke-width", "1.3"}};
 
 /// For a rank's first stage and, lighter, for its later ones.
-struct Colours {
+struct ActionColours {
   const char* first;
   const char* later;
   const char* text;
 };
 
-Colours colours_of(schedule::ActionType type) {
+ActionColours colours_of(schedule::ActionType type) {
   switch (type) {
     case schedule::ActionType::F:
       return {"#8fbff5", "#cfe4fc", "#0a3069"};
@@ -204,7 +200,7 @@ class Picture {
     kinds_.insert(schedule::is_compute(action.type) ? action.type : schedule::ActionType::SEND_F);
     several_stages_ = several_stages_ || later_stage;
     grouped_ = grouped_ || action.overlaps_next;
-    const Colours colours = colours_of(action.type);
+    const ActionColours colours = colours_of(action.type);
     const double low = schedule::is_compute(action.type) ? 0 : row_ * 0.35;
     const double gap = to - from > 3 ? 0.8 : 0;
     add_element(add_box(svg_, from + gap / 2, top + 1 + low, to - from - gap, row_ - 2 - 2 * low,

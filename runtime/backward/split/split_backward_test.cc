@@ -10,22 +10,24 @@
 
 #include "runtime/backward/stage_backward.h"
 #include "runtime/backward/testing/backward_test_models.h"
+#include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::backward {
 namespace {
 
+using testing::leaf;
+
 using namespace backward_test;
 using c10::IValue;
 using torch::autograd::Node;
 
-IValue tuple(std::vector<IValue> values) { return c10::ivalue::Tuple::create(std::move(values)); }
+IValue tuple_of(std::vector<IValue> values) { return c10::ivalue::Tuple::create(std::move(values)); }
 
 /// x and y, then a = tanh(x w), b = a y + y.
 class SplitBackward : public ::testing::Test {
  protected:
   SplitBackward() { at::manual_seed(5); }
-  static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
   Tensors expected(const Tensors& roots, const Tensors& grads, const Tensors& of) {
     return torch::autograd::grad(roots, of, grads, /*retain_graph=*/true, /*create_graph=*/false,
                                  /*allow_unused=*/true);
@@ -139,17 +141,17 @@ TEST_F(SplitBackward, AnInnerInputMayBeAnOutput) {
 
 TEST_F(SplitBackward, NestedOutputsAsStageBackwardTakesThem) {
   c10::impl::GenericDict output(c10::StringType::get(), c10::AnyType::get()), grad(output.copy());
-  output.insert("b", tuple({b, 3})), output.insert("n", 1.5);
-  grad.insert("b", tuple({gb, 3})), grad.insert("n", IValue());
+  output.insert("b", tuple_of({b, 3})), output.insert("n", 1.5);
+  grad.insert("b", tuple_of({gb, 3})), grad.insert("n", IValue());
   const Tensors one = expected({a, b}, {ga, gb}, {x, y, w});
   InputBackward back =
-      stage_backward_input(tuple({IValue(), output, tuple({a, at::ones({2})}), tuple({y})}),
-                           tuple({1, grad, tuple({ga, IValue()}), IValue()}), {y, 3, x, IValue(), at::ones({1})});
+      stage_backward_input(tuple_of({IValue(), output, tuple_of({a, at::ones({2})}), tuple_of({y})}),
+                           tuple_of({1, grad, tuple_of({ga, IValue()}), IValue()}), {y, 3, x, IValue(), at::ones({1})});
   expect_same({one[1], {}, one[0], {}, {}}, back.input_grads, "slot");
   EXPECT_TRUE(back.weights.pending());
   stage_backward_weight(back.weights);
   EXPECT_TRUE(same(one[2], w.grad()));
-  testing::expect_part(testing::failure([&] { stage_backward_input(tuple({a}), tuple({ga, gb}), {x}); }),
+  testing::expect_part(testing::failure([&] { stage_backward_input(tuple_of({a}), tuple_of({ga, gb}), {x}); }),
                        "expected 1 gradients for as many outputs, got 2");
 }
 

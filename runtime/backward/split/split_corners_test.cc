@@ -9,16 +9,17 @@
 #include "runtime/backward/stage_backward.h"
 #include "runtime/backward/testing/backward_test_models.h"
 #include "runtime/error.h"
+#include "runtime/testing/leaf.h"
 
 namespace plumbline::backward {
 namespace {
 
+using testing::leaf;
+
 using namespace backward_test;
 
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
-
 /// I, then W.
-Tensors halves(const Tensors& roots, const Tensors& grads, const Tensors& inputs) {
+Tensors by_halves(const Tensors& roots, const Tensors& grads, const Tensors& inputs) {
   WeightBackward weights;
   Tensors made;
   stage_backward_input(roots, grads, inputs, made, weights, {.accumulate_into_inputs = false});
@@ -67,7 +68,7 @@ TEST(SplitCorners, UndefinedGradientsGoWhereTheyGoInAFullBackward) {
       const at::Tensor y = product ? x.matmul(filled) : x.slice(0, 0, 1) * filled.sum(0);
       const at::Tensor out = Silent::apply(y).sum() + (x.matmul(q)).sum() + (x.matmul(p)).sum() * (product ? 0 : 1);
       if (split)
-        halves({out}, {at::ones({})}, {x});
+        by_halves({out}, {at::ones({})}, {x});
       else
         torch::autograd::backward({out}, {at::ones({})});
       made[split] = {p.grad(), q.grad()};
@@ -82,7 +83,7 @@ TEST(SplitCorners, HalvesInsideAnotherBackward) {
   at::manual_seed(3);
   const at::Tensor x = leaf({3, 4}), w = leaf({4, 4}), z = leaf({2}), grad = at::randn({3, 4});
   const at::Tensor inner = x.matmul(w), middle = z * 2;
-  middle.register_hook([&](const at::Tensor&) { halves({inner}, {grad}, {x}); });
+  middle.register_hook([&](const at::Tensor&) { by_halves({inner}, {grad}, {x}); });
   torch::autograd::grad({middle.sum()}, {z});
   EXPECT_TRUE(same(x.detach().t().mm(grad), w.grad()));
 }
@@ -92,7 +93,7 @@ TEST(SplitCorners, AnInputAmongTheOutputsIsNotPoisoned) {
   const at::Tensor upstream = leaf({3, 4}), w = leaf({4, 4});
   const at::Tensor x = upstream * 3;  // no leaf: the previous stage continues with its gradient
   const Tensors grads = {at::randn({3, 4}), at::randn({3, 4})};
-  const Tensors made = halves({x, x.matmul(w)}, grads, {x});
+  const Tensors made = by_halves({x, x.matmul(w)}, grads, {x});
   torch::autograd::backward({x}, {made[0]});
   EXPECT_TRUE(same((grads[1].mm(w.detach().t()) + grads[0]) * 3, upstream.grad()) ||
               same((grads[0] + grads[1].mm(w.detach().t())) * 3, upstream.grad()));
@@ -124,7 +125,7 @@ TEST(SplitCorners, AQueuedLinearWithItsEdgesOnAnySide) {
       const Tensors roots = {y + input}, grads = {at::randn({4, 4})};
       Tensors of_input;
       if (split)
-        of_input = halves(roots, grads, {input});
+        of_input = by_halves(roots, grads, {input});
       else
         stage_backward(roots, grads, Tensors{input}, of_input);
       made[split] = {of_input[0], param.grad()};

@@ -13,7 +13,7 @@ namespace plumbline::backward {
 namespace {
 
 using namespace backward_test;
-using Calls = std::map<std::string, int>;
+using CallCounts = std::map<std::string, int>;
 
 // --- operators ---------------------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ class Counter : public capture::Interposer {
     }
     op.callBoxed(stack);
   }
-  Calls calls;
+  CallCounts calls;
 
  private:
   static inline const std::set<std::string> kForms = {
@@ -43,7 +43,7 @@ class Counter : public capture::Interposer {
 };
 
 template <class Call>
-Calls counted(Call&& call) {
+CallCounts counted(Call&& call) {
   Counter counter;
   const capture::InterposerScope scope(counter);
   call();
@@ -51,9 +51,9 @@ Calls counted(Call&& call) {
 }
 
 struct Counts {
-  Calls full, input_half, weight_half;
-  Calls both() const {
-    Calls sum = input_half;
+  CallCounts full, input_half, weight_half;
+  CallCounts both() const {
+    CallCounts sum = input_half;
     for (const auto& [name, count] : weight_half) sum[name] += count;
     return sum;
   }
@@ -110,7 +110,7 @@ TEST(SplitCounts, TheWorkIsDividedInTwo) {
 // --- bytes -------------------------------------------------------------------------------------------------------
 
 /// This thread's live CPU bytes and their peak.
-class Bytes : public c10::MemoryReportingInfoBase {
+class LiveBytes : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
     now += size;
@@ -132,7 +132,7 @@ Footprint footprint(const BuildStage& make, bool in_halves) {
   at::manual_seed(1);
   const Tensors sizes = stage.forward(stage.inputs());
   const Tensors grads = {at::randn(sizes[0].sizes())};
-  const auto bytes = std::make_shared<Bytes>();
+  const auto bytes = std::make_shared<LiveBytes>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, bytes);
   const auto mib = [](int64_t count) { return static_cast<double>(count) / (1 << 20); };
   Footprint seen;

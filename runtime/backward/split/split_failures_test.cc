@@ -9,9 +9,12 @@
 
 #include "runtime/backward/testing/backward_test_models.h"
 #include "runtime/error.h"
+#include "runtime/testing/leaf.h"
 
 namespace plumbline::backward {
 namespace {
+
+using testing::leaf;
 
 using namespace backward_test;
 using torch::autograd::AutogradContext;
@@ -51,7 +54,6 @@ struct Snapshot {
 class SplitFailures : public ::testing::Test {
  protected:
   SplitFailures() { at::manual_seed(3); }
-  static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
   static void throwing(const at::Tensor& tensor) {
     tensor.register_hook([](const at::Tensor& grad) -> at::Tensor {
       if (grad.defined()) throw std::runtime_error("the hook's own words");
@@ -179,12 +181,12 @@ TEST_F(SplitFailures, NothingOfOursStaysInAGraph) {
 
 // --- users' nodes ------------------------------------------------------------------------------------------------
 
-struct Calls {
+struct FunctionCalls {
   std::atomic<int> runs = 0, of_input = 0, of_weight = 0;
 };
 template <class Self>
-Calls& calls() {
-  static Calls counted;
+FunctionCalls& calls() {
+  static FunctionCalls counted;
   return counted;
 }
 
@@ -197,7 +199,7 @@ struct Product : torch::autograd::Function<Self> {
   }
   static Tensors backward(AutogradContext* context, Tensors grads) {
     const Tensors saved = context->get_saved_variables();
-    Calls& counted = calls<Self>();
+    FunctionCalls& counted = calls<Self>();
     ++counted.runs;
     Tensors made(2);
     if (context->needs_input_grad(0)) ++counted.of_input, made[0] = grads[0].matmul(saved[1].t());
@@ -237,7 +239,7 @@ TEST_F(SplitFailures, ADivisibleNodeRunsOnceAHalf) {
     expect_same(run_full(stage_of<DivisibleProduct>, dtype, 3), run_halves(stage_of<DivisibleProduct>, dtype, 3, 1));
     const Stage stage = build(stage_of<DivisibleProduct>, dtype);
     const MicroBatch batch = forward(stage, 0);
-    Calls& counted = calls<DivisibleProduct>();
+    FunctionCalls& counted = calls<DivisibleProduct>();
     counted.runs = counted.of_input = counted.of_weight = 0;
     first_half(stage, batch, weights);
     EXPECT_EQ(counted.runs, 2);
@@ -256,7 +258,7 @@ void expect_one_run() {
     expect_same(run_full(stage_of<Function>, dtype, 3), run_halves(stage_of<Function>, dtype, 3, 1));
     const Stage stage = build(stage_of<Function>, dtype);
     const MicroBatch batch = forward(stage, 0);
-    Calls& counted = calls<Function>();
+    FunctionCalls& counted = calls<Function>();
     counted.runs = 0;
     WeightBackward weights;
     first_half(stage, batch, weights);

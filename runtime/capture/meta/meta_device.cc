@@ -191,6 +191,8 @@ void add_history(const std::vector<at::Tensor>& arguments, std::vector<c10::IVal
   if (!fresh.empty()) WithoutFormula::apply(*input, &fresh);
 }
 
+}  // namespace
+
 class CaptureInterposer : public Interposer {
  public:
   void call(const c10::OperatorHandle& op, Stack* stack) override {
@@ -237,8 +239,6 @@ class ConstructionInterposer : public Interposer {
       storage->set_throw_on_mutable_data_ptr();
   }
 };
-
-}  // namespace
 
 class MetaDeviceScope::Implementation {
  public:

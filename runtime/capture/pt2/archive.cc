@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -23,8 +24,6 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 /// Drops LibTorch's guesses about checkpoints, which follow.
 std::string first_clause(const std::string& text) { return text.substr(0, text.find_first_of(".\n")); }
-
-std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 std::vector<int64_t> plain_numbers(const json& list) {
   std::vector<int64_t> numbers;

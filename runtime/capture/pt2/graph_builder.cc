@@ -9,6 +9,7 @@
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kOperators = "torch.ops.", kHigherOrder = "torch.ops.higher_order.";
-
-std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 /// Python's operators on symbolic numbers and their counterparts among ours (runtime/graph/operators.cc).
 const std::map<std::string, std::string>& number_operators() {

@@ -8,6 +8,7 @@
 #include "runtime/capture/pt2/sample_inputs.h"
 #include "runtime/capture/pt2/tree_spec.h"
 #include "runtime/error.h"
+#include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture {
 namespace {
@@ -17,8 +18,6 @@ using pt2::Binding;
 
 constexpr int64_t kSchemaMajor = 8;
 constexpr const char* kProgramEntry = "models/model.json";
-
-std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 class Loader {
  public:

@@ -177,7 +177,7 @@ class Reader {
     auto& [kind, name, aliases, persistent, tensor, value] = read;
     kind = static_cast<AttributeKind>(place["kind"].one_of({"parameter", "buffer", "constant"}));
     name = place["name"].text();
-    for (const JsonPlace& item : place["aliases"].items()) aliases.push_back(item.text());
+    aliases = place["aliases"].texts();
     persistent = place["persistent"].boolean();
     value = id_or_none(place["value"]);
     return read;

@@ -53,6 +53,8 @@ bool is_sole_owner(const c10::IValue& argument) {
   return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous();
 }
 
+}  // namespace
+
 struct Fill {
   uint32_t position;
   ValueId value;
@@ -83,6 +85,8 @@ struct Instruction {
   std::optional<c10::OperatorHandle> overwriting = {};
   std::string label = {};  // for errors
 };
+
+namespace {
 
 c10::IValue tensor_list(const std::vector<c10::IValue>& slots, const std::vector<ValueId>& values) {
   c10::List<at::Tensor> list;

@@ -10,10 +10,13 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/io/text.h"
+#include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::graph {
 namespace {
+
+using testing::leaf;
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -30,7 +33,6 @@ Tensors run(Frame& frame, const Tensors& inputs) {
   return outputs;
 }
 
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
 at::Tensor leaf_copy(const at::Tensor& t) { return t.detach().clone().requires_grad_(true); }
 
 TEST(Program, EqualsDirectCallsForwardAndBackward) {

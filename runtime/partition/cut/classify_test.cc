@@ -30,7 +30,7 @@ using Names = std::vector<std::string>;
 
 /// cos(mm(x, w)) and its backward; the gradient of the third primal is a forward value, that of the fourth the primal
 /// itself.
-JointGraph example() {
+JointGraph classified_example() {
   JointGraphBuilder build;
   const NodeIndex x = build.primal(64), w = build.primal(64), y = build.primal(64), z = build.primal(64),
                   tangent = build.tangent(64);
@@ -45,7 +45,7 @@ JointGraph example() {
 }
 
 TEST(Classify, WhatEachHalfNeeds) {
-  const JointGraph graph = example();
+  const JointGraph graph = classified_example();
   const NodeClasses classes = classify(graph, "torch-2.15", {1, 3});
   EXPECT_EQ(marked(graph, classes.required_forward),
             (Names{"primals_1", "primals_2", "primals_3", "primals_4", "mm", "cos", "exp"}));
@@ -58,7 +58,7 @@ TEST(Classify, WhatEachHalfNeeds) {
 }
 
 TEST(Classify, TheSeedCountsOutputsAsBackwardAndComputesReturnedValuesThere) {
-  const JointGraph graph = example();
+  const JointGraph graph = classified_example();
   const NodeClasses classes = classify(graph, "seed");
   EXPECT_EQ(marked(graph, classes.tangents_closure), (Names{"tangents_1", "exp", "mul", "mm_1", "mm_2"}));
   EXPECT_EQ(classes.distance_to_backward, (std::vector{1, 1, 2, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0}));

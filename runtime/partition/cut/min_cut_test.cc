@@ -214,9 +214,9 @@ TEST(MinCut, RefusesInputsThatAreNoTensorsByName) {
 
 /// The lightest set of values from which the backward can be computed, by exhaustive search. Only compute-intensive and
 /// random nodes are banned, and nothing is fusible, so that weights are bytes times 1.1 per step.
-class BruteForce {
+class BruteForceCut {
  public:
-  BruteForce(const JointGraph& graph, const Policy& policy) : graph_(graph), edges_(edges_of(graph)) {
+  BruteForceCut(const JointGraph& graph, const Policy& policy) : graph_(graph), edges_(edges_of(graph)) {
     const auto n = static_cast<NodeIndex>(graph.nodes.size());
     from_tangent_.assign(n, false);
     in_forward_.assign(n, false);
@@ -308,7 +308,7 @@ TEST(MinCut, NoLighterSetOfValuesSuffices) {
     std::mt19937 random(seed);
     const JointGraph graph =
         testing::random_joint_graph(random, {.primals = 2, .forward_calls = 6, .backward_calls = 6});
-    const BruteForce brute(graph, policy);
+    const BruteForceCut brute(graph, policy);
     if (brute.size() > 14) continue;
     const JointEdges edges = edges_of(graph);
     const OpClasses ops = classify_ops(graph, policy);

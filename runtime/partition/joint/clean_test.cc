@@ -9,6 +9,7 @@
 
 #include "runtime/partition/parity/joint_graph_file.h"
 #include "runtime/partition/parity/policies/older_rules.h"
+#include "runtime/partition/testing/arguments.h"
 #include "runtime/partition/testing/golden_files.h"
 
 namespace plumbline::partition {
@@ -94,10 +95,9 @@ class Builder {
   JointGraph graph_;
 };
 
-JointArgument reads(NodeIndex node) { return {.kind = Argument::Node, .node = node}; }
-JointArgument number(int64_t value) { return {.kind = Argument::Integer, .integer = value}; }
-JointArgument real(double value) { return {.kind = Argument::Float, .real = value}; }
-JointArgument list(std::vector<JointArgument> items) { return {.kind = Argument::List, .items = std::move(items)}; }
+using testing::list;
+using testing::node;
+using testing::number;
 
 Merged merged(const JointGraph& graph, bool apart = true) {
   Policy policy;
@@ -110,18 +110,18 @@ Merged merged(const JointGraph& graph, bool apart = true) {
 TEST(Clean, DeadNodesGoButNotInputsNorEffects) {
   Builder b;
   const NodeIndex x = b.input("x"), unused = b.input("unused");
-  const NodeIndex dead = b.call("dead", "aten::neg", {reads(x)});
-  b.call("dead_too", "aten::cat", {list({reads(dead)})});
-  const NodeIndex read = b.call("read", "aten::sin", {reads(x)});
-  const NodeIndex random = b.call("random", "aten::rand_like", {reads(read)});
+  const NodeIndex dead = b.call("dead", "aten::neg", {node(x)});
+  b.call("dead_too", "aten::cat", {list({node(dead)})});
+  const NodeIndex read = b.call("read", "aten::sin", {node(x)});
+  const NodeIndex random = b.call("random", "aten::rand_like", {node(read)});
   b[random].impure = b[random].seeded = true;
-  const NodeIndex half_marked = b.call("half_marked", "aten::rand_like", {reads(read)});
+  const NodeIndex half_marked = b.call("half_marked", "aten::rand_like", {node(read)});
   b[half_marked].seeded = true;
   const NodeIndex constant = b.call("constant", "", {});
   b[constant].kind = JointKind::GetAttr;
-  const NodeIndex write = b.call("write", "aten::copy_", {reads(x), reads(read)});
+  const NodeIndex write = b.call("write", "aten::copy_", {node(x), node(read)});
   b[write].writes = true;
-  const NodeIndex y = b.call("y", "aten::cos", {reads(x)});
+  const NodeIndex y = b.call("y", "aten::cos", {node(x)});
   b[y].aliases_input = unused;
   const JointGraph graph = b.graph({y, kNoNode, x}, 1);
   const Cleaned cleaned = remove_dead_nodes(graph);
@@ -136,12 +136,12 @@ TEST(Clean, DeadNodesGoButNotInputsNorEffects) {
 TEST(Clean, EqualCallsMergeInChains) {
   Builder b;
   const NodeIndex x = b.input("x");
-  const NodeIndex one = b.call("one", "aten::neg", {reads(x)});
-  const NodeIndex two = b.call("two", "aten::neg", {reads(x)});
-  const NodeIndex sin_one = b.call("sin_one", "aten::cat", {list({reads(x), reads(one)}), number(0)});
-  const NodeIndex sin_two = b.call("sin_two", "aten::cat", {list({reads(x), reads(two)}), number(0)});
+  const NodeIndex one = b.call("one", "aten::neg", {node(x)});
+  const NodeIndex two = b.call("two", "aten::neg", {node(x)});
+  const NodeIndex sin_one = b.call("sin_one", "aten::cat", {list({node(x), node(one)}), number(0)});
+  const NodeIndex sin_two = b.call("sin_two", "aten::cat", {list({node(x), node(two)}), number(0)});
   b[two].recompute = CheckpointPolicy::MustSave;
-  const NodeIndex y = b.call("y", "aten::add", {reads(sin_one), reads(sin_two)});
+  const NodeIndex y = b.call("y", "aten::add", {node(sin_one), node(sin_two)});
   const JointGraph graph = b.graph({y}, 1);
   EXPECT_EQ(merged(graph), (Merged{{"two", "one"}, {"sin_two", "sin_one"}}));
   const Cleaned cleaned = merge_equal_nodes(graph, Policy());
@@ -153,9 +153,8 @@ TEST(Clean, EqualCallsMergeInChains) {
 TEST(Clean, ViewsOfAMergedCallLieInTheOneThatStays) {
   Builder b;
   const NodeIndex x = b.input("x");
-  const NodeIndex one = b.call("one", "aten::neg", {reads(x)}), two = b.call("two", "aten::neg", {reads(x)});
-  const NodeIndex view = b.call("view", "aten::t", {reads(two)}),
-                  y = b.call("y", "aten::mul", {reads(one), reads(view)});
+  const NodeIndex one = b.call("one", "aten::neg", {node(x)}), two = b.call("two", "aten::neg", {node(x)});
+  const NodeIndex view = b.call("view", "aten::t", {node(two)}), y = b.call("y", "aten::mul", {node(one), node(view)});
   b[one].out.storage = 0;
   b[two].out.storage = b[view].out.storage = 1;
   b[y].out.storage = 2;
@@ -175,10 +174,10 @@ TEST(Clean, TagsOfMergedCallsAreKeptWhereThatIsAskedFor) {
     const NodeIndex x = b.input("x");
     std::vector<JointArgument> all;
     for (size_t i = 0; i < tags.size(); ++i) {
-      const NodeIndex call = b.call("call_" + std::to_string(i), "aten::neg", {reads(x)});
+      const NodeIndex call = b.call("call_" + std::to_string(i), "aten::neg", {node(x)});
       b[call].recompute = tags[i];
       b[call].region = tags[i] ? static_cast<int>(i) : -1;
-      all.push_back(reads(call));
+      all.push_back(node(call));
     }
     const NodeIndex y = b.call("y", "aten::cat", {list(all)});
     const Cleaned cleaned = merge_equal_nodes(b.graph({y}, 1), Policy(), MergedTags::Kept);
@@ -205,12 +204,12 @@ TEST(Clean, ArgumentsAreEqualByTypeAndBits) {
       none,
       yes,
       number(1),
-      real(1),
+      number(1.0),
       number(0),
-      real(0.0),
-      real(-0.0),
-      real(nan),
-      real(other_nan),
+      number(0.0),
+      number(-0.0),
+      number(nan),
+      number(other_nan),
       text,
       JointArgument{.kind = Argument::Dtype, .dtype = types::Dtype::Int32},
       JointArgument{.kind = Argument::Dtype, .dtype = types::Dtype::Int64},
@@ -234,7 +233,7 @@ TEST(Clean, ArgumentsAreEqualByTypeAndBits) {
   for (const bool again : {false, true})
     for (size_t i = 0; i < different.size(); ++i) {
       const std::string name = "v" + std::to_string(i);
-      all.push_back(reads(b.call(again ? name + "_again" : name, "aten::f", {reads(x), different[i]})));
+      all.push_back(node(b.call(again ? name + "_again" : name, "aten::f", {node(x), different[i]})));
       if (again) expected[name + "_again"] = name;
     }
   const NodeIndex y = b.call("y", "aten::cat", {list(all)});
@@ -247,10 +246,10 @@ TEST(Clean, OperatorOverloadAndKeywordsTellCallsApart) {
   std::vector<JointArgument> all;
   const auto add = [&](const std::string& name, const std::string& op, const std::string& overload,
                        std::vector<std::pair<std::string, JointArgument>> kwargs) {
-    const NodeIndex node = b.call(name, op, {reads(x)});
-    b[node].overload = overload;
-    b[node].kwargs = std::move(kwargs);
-    all.push_back(reads(node));
+    const NodeIndex call = b.call(name, op, {node(x)});
+    b[call].overload = overload;
+    b[call].kwargs = std::move(kwargs);
+    all.push_back(node(call));
   };
   for (const std::string& again : {std::string(), std::string("_again")}) {
     add("f" + again, "aten::f", "default", {});
@@ -274,9 +273,9 @@ TEST(Clean, SomeCallsAreNeverMerged) {
   const auto pair = [](auto&& change, const std::string& op = "aten::f") {
     Builder b;
     const NodeIndex x = b.input("x");
-    const NodeIndex one = b.call("one", op, {reads(x)}), two = b.call("two", op, {reads(x)});
+    const NodeIndex one = b.call("one", op, {node(x)}), two = b.call("two", op, {node(x)});
     change(b, one, two);
-    const NodeIndex y = b.call("y", "aten::add", {reads(one), reads(two)});
+    const NodeIndex y = b.call("y", "aten::add", {node(one), node(two)});
     return merged(b.graph({y}, 1));
   };
   const Merged both{{"two", "one"}};
@@ -299,9 +298,9 @@ TEST(Clean, SomeCallsAreNeverMerged) {
   const NodeIndex x = b.input("x");
   std::vector<JointArgument> all;
   for (const char* name : {"a", "b", "write", "c", "d"}) {
-    const NodeIndex node = b.call(name, "aten::f", {reads(x)});
-    b[node].writes = name == std::string("write");
-    all.push_back(reads(node));
+    const NodeIndex call = b.call(name, "aten::f", {node(x)});
+    b[call].writes = name == std::string("write");
+    all.push_back(node(call));
   }
   const NodeIndex y = b.call("y", "aten::cat", {list(all)});
   EXPECT_EQ(merged(b.graph({y}, 1)), (Merged{{"b", "a"}, {"d", "c"}}));
@@ -310,8 +309,8 @@ TEST(Clean, SomeCallsAreNeverMerged) {
 TEST(Clean, WhatSharesMemoryWithAnOutputStays) {
   Builder b;
   const NodeIndex x = b.input("x");
-  const NodeIndex one = b.call("one", "aten::neg", {reads(x)}), two = b.call("two", "aten::neg", {reads(x)});
-  const NodeIndex view = b.call("view", "aten::t", {reads(two)});
+  const NodeIndex one = b.call("one", "aten::neg", {node(x)}), two = b.call("two", "aten::neg", {node(x)});
+  const NodeIndex view = b.call("view", "aten::t", {node(two)});
   b[view].out.storage = b[two].out.storage;
   // One of them may go if only the other is returned, but not the returned one.
   EXPECT_EQ(merged(b.graph({one, view}, 1)), Merged{});
@@ -331,7 +330,7 @@ TEST(Clean, BuffersOfFunctionalisedWritesStay) {
     b.input("x");
     const NodeIndex one = b.call("one", "aten::full", {number(1)}), two = b.call("two", "aten::full", {number(1)});
     const NodeIndex y = b.call("y", op, {});
-    b[y].kwargs = {{key, list({reads(one), reads(two)})}};
+    b[y].kwargs = {{key, list({node(one), node(two)})}};
     const bool base = std::string(key) == "_all_bases" || !std::string(op).ends_with("_v2");
     EXPECT_EQ(merged(b.graph({y}, 1)), base ? Merged{} : (Merged{{"two", "one"}})) << op << " " << key;
   }
@@ -340,12 +339,12 @@ TEST(Clean, BuffersOfFunctionalisedWritesStay) {
 TEST(Clean, ForwardOnlyValuesStayApartWhereThePolicySaysSo) {
   Builder b;
   const NodeIndex x = b.input("x"), dy = b.input("dy", JointKind::Tangent);
-  const NodeIndex forward = b.call("forward", "aten::sin", {reads(x)});
-  const NodeIndex again = b.call("again", "aten::sin", {reads(x)});
-  const NodeIndex y = b.call("y", "aten::neg", {reads(forward)});
-  const NodeIndex backward = b.call("backward", "aten::sin", {reads(x)});
-  const NodeIndex dx = b.call("dx", "aten::mul", {list({reads(dy), reads(backward)})});
-  const NodeIndex z = b.call("z", "aten::abs", {reads(again)});
+  const NodeIndex forward = b.call("forward", "aten::sin", {node(x)});
+  const NodeIndex again = b.call("again", "aten::sin", {node(x)});
+  const NodeIndex y = b.call("y", "aten::neg", {node(forward)});
+  const NodeIndex backward = b.call("backward", "aten::sin", {node(x)});
+  const NodeIndex dx = b.call("dx", "aten::mul", {list({node(dy), node(backward)})});
+  const NodeIndex z = b.call("z", "aten::abs", {node(again)});
   const JointGraph graph = b.graph({y, z, dx}, 2);
   EXPECT_EQ(merged(graph, true), (Merged{{"again", "forward"}}));
   EXPECT_EQ(merged(graph, false), (Merged{{"again", "forward"}, {"backward", "forward"}}));
@@ -362,23 +361,23 @@ TEST(Clean, TagsAreSettledAtTheBordersOfRegions) {
     return node;
   };
   const NodeIndex x = b.input("x");
-  const NodeIndex outside = b.call("outside", "aten::neg", {reads(x)});
-  const NodeIndex split = b.call("split", "aten::split", {reads(outside)});
+  const NodeIndex outside = b.call("outside", "aten::neg", {node(x)});
+  const NodeIndex split = b.call("split", "aten::split", {node(outside)});
   b[split].multi_output = true;
   b[split].out = {.kind = JointResult::Kind::Tuple, .items = {b[outside].out}};
   b[split].region = 1;
-  const NodeIndex item = b.call("item", "operator::getitem", {reads(split), number(0)});
+  const NodeIndex item = b.call("item", "operator::getitem", {node(split), number(0)});
   b[item].kind = JointKind::GetItem;
-  const NodeIndex inner = tag(b.call("inner", "aten::f", {reads(outside), reads(item)}), PreferRecompute, 1);
-  const NodeIndex border = tag(b.call("border", "aten::f", {reads(inner)}), MustRecompute, 1);
-  const NodeIndex next = tag(b.call("next", "aten::f", {reads(border)}), PreferRecompute, 2);
-  const NodeIndex back = tag(b.call("back", "aten::f", {reads(next)}), PreferRecompute, 1);
-  const NodeIndex prefers = tag(b.call("prefers", "aten::f", {reads(next)}), PreferSave, 3);
-  const NodeIndex hooked = tag(b.call("hooked", "aten::f", {reads(back)}), PreferRecompute, 2);
-  const NodeIndex hooked_inside = tag(b.call("hooked_inside", "aten::f", {reads(back)}), PreferRecompute, 2);
+  const NodeIndex inner = tag(b.call("inner", "aten::f", {node(outside), node(item)}), PreferRecompute, 1);
+  const NodeIndex border = tag(b.call("border", "aten::f", {node(inner)}), MustRecompute, 1);
+  const NodeIndex next = tag(b.call("next", "aten::f", {node(border)}), PreferRecompute, 2);
+  const NodeIndex back = tag(b.call("back", "aten::f", {node(next)}), PreferRecompute, 1);
+  const NodeIndex prefers = tag(b.call("prefers", "aten::f", {node(next)}), PreferSave, 3);
+  const NodeIndex hooked = tag(b.call("hooked", "aten::f", {node(back)}), PreferRecompute, 2);
+  const NodeIndex hooked_inside = tag(b.call("hooked_inside", "aten::f", {node(back)}), PreferRecompute, 2);
   b[hooked].backward_hook = b[hooked_inside].backward_hook = true;
-  const NodeIndex last = tag(b.call("last", "aten::f", {reads(hooked_inside)}), PreferRecompute, 2);
-  const NodeIndex y = b.call("y", "aten::cat", {list({reads(hooked), reads(prefers), reads(last)})});
+  const NodeIndex last = tag(b.call("last", "aten::f", {node(hooked_inside)}), PreferRecompute, 2);
+  const NodeIndex y = b.call("y", "aten::cat", {list({node(hooked), node(prefers), node(last)})});
   for (const bool default_partitioner : {false, true}) {
     JointGraph graph = b.graph({y}, 1);
     const JointGraph before = graph;
@@ -396,9 +395,9 @@ TEST(Clean, KeepNodesRenumbers) {
   Builder b;
   const NodeIndex x = b.input("x");
   b.input("unused");
-  const NodeIndex f = b.call("f", "aten::f", {reads(x)});
-  b[f].kwargs = {{"k", list({reads(x)})}};
-  const NodeIndex g = b.call("g", "aten::g", {reads(f)});
+  const NodeIndex f = b.call("f", "aten::f", {node(x)});
+  b[f].kwargs = {{"k", list({node(x)})}};
+  const NodeIndex g = b.call("g", "aten::g", {node(f)});
   const JointGraph graph = b.graph({g}, 1);
   const Cleaned kept = keep_nodes(graph, {1, 0, 1, 1});
   EXPECT_EQ(kept.moved_to, (std::vector<NodeIndex>{0, kNoNode, 1, 2}));

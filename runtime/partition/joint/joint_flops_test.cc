@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/parity/joint_graph_file.h"
+#include "runtime/partition/testing/arguments.h"
 #include "runtime/partition/testing/golden_files.h"
 
 namespace plumbline::partition {
@@ -13,8 +14,8 @@ using Kind = JointArgument::Kind;
 
 JointArgument none() { return {}; }
 JointArgument flag(bool value) { return {.kind = Kind::Bool, .integer = value}; }
-JointArgument number(int64_t value) { return {.kind = Kind::Integer, .integer = value}; }
-JointArgument list(std::vector<JointArgument> items) { return {.kind = Kind::List, .items = std::move(items)}; }
+using testing::list;
+using testing::number;
 JointArgument numbers(std::initializer_list<int64_t> values) {
   JointArgument result = list({});
   for (int64_t value : values) result.items.push_back(number(value));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/partition/testing/arguments.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::partition {
@@ -9,8 +10,8 @@ namespace {
 
 using Argument = JointArgument::Kind;
 
-JointArgument reads(NodeIndex node) { return {.kind = Argument::Node, .node = node}; }
-JointArgument number(int64_t value) { return {.kind = Argument::Integer, .integer = value}; }
+using testing::node;
+using testing::number;
 
 /// primal x; (a, b) = split(x); first = a; y = cat([a, x]) -> y, and x's gradient is None.
 JointGraph example() {
@@ -24,18 +25,18 @@ JointGraph example() {
   graph.nodes.push_back({.name = "x", .kind = JointKind::Primal, .out = tensor});
   graph.nodes.push_back({.name = "split",
                          .op = "aten::split",
-                         .args = {reads(0), number(2)},
+                         .args = {node(0), number(2)},
                          .out = {.kind = JointResult::Kind::Tuple, .items = {tensor, tensor}},
                          .multi_output = true});
   graph.nodes.push_back({.name = "first",
                          .kind = JointKind::GetItem,
                          .op = "operator::getitem",
-                         .args = {reads(1), number(0)},
+                         .args = {node(1), number(0)},
                          .out = tensor});
   graph.nodes.push_back({.name = "y",
                          .op = "aten::cat",
-                         .args = {{.kind = Argument::List, .items = {reads(2), reads(0), reads(2)}}},
-                         .kwargs = {{"out", reads(0)}},
+                         .args = {{.kind = Argument::List, .items = {node(2), node(0), node(2)}}},
+                         .kwargs = {{"out", node(0)}},
                          .out = tensor});
   graph.outputs = {3, kNoNode};
   graph.num_forward_outputs = 1;
@@ -77,17 +78,17 @@ TEST(JointGraph, VerifyNamesTheNode) {
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].name.clear(); }), "node 1 has no name");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].out = {}; }),
             "node 'split' is said to give several results, and its result is no tuple");
-  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(9); }),
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = node(9); }),
             "node 'split' reads node 9, which does not exist");
-  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(-1); }),
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = node(-1); }),
             "node 'split' reads node -1, which does not exist");
-  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = reads(3); }),
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[1].args[0] = node(3); }),
             "node 'split' reads 'y', which does not come before it: the order must be topological");
-  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[3].args[0].items[1] = reads(3); }),
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[3].args[0].items[1] = node(3); }),
             "node 'y' reads 'y', which does not come before it: the order must be topological");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes.push_back({.name = "t", .kind = JointKind::Tangent}); }),
             "node 't' is an input and comes after 'split', expected inputs before everything else");
-  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].args[0] = reads(0); }),
+  EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].args[0] = node(0); }),
             "node 'first' takes a result of 'x', which is no call of several results");
   EXPECT_EQ(broken([](JointGraph& g) { g.nodes[2].args[1] = number(2); }),
             "node 'first' takes result 2 of 'split', which has 2, counted from 0");

@@ -17,21 +17,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* format = "plumbline-joint-graph/1";
+constexpr const char* kJointGraphFormat = "plumbline-joint-graph/1";
 constexpr std::array modes = {"default",    "min_cut",     "aggressive", "budget=0",
                               "budget=0.1", "budget=0.25", "budget=0.5", "budget=0.75"};
 constexpr int most = std::numeric_limits<int>::max();
 
-std::vector<std::string> texts(const JsonPlace& place) {
-  std::vector<std::string> all;
-  all.reserve(place.json().size());
-  for (const JsonPlace& item : place.items()) all.push_back(item.text());
-  return all;
-}
-
 std::vector<std::string> texts_at(const JsonPlace& place, const char* key) {
   const auto found = place.find(key);
-  return found ? texts(*found) : std::vector<std::string>();
+  return found ? found->texts() : std::vector<std::string>();
 }
 
 std::string text_at(const JsonPlace& place, const char* key) {
@@ -94,7 +87,7 @@ JointGraphFile::Variant read_variant(const JsonPlace& place, const JointGraphFil
   if (const auto rule = place.find("params_rule")) rule->text();
   if (const auto after = place.find("after_cse")) {
     after->expect_only({"dce_removed", "cse_merged", "nodes_left"});
-    variant.dce_removed = texts((*after)["dce_removed"]);
+    variant.dce_removed = (*after)["dce_removed"].texts();
     for_each_member((*after)["cse_merged"], [&](const std::string& duplicate, const JsonPlace& kept) {
       variant.cse_merged.emplace(duplicate, kept.text());
     });
@@ -102,13 +95,13 @@ JointGraphFile::Variant read_variant(const JsonPlace& place, const JointGraphFil
   }
   if (const auto classes = place.find("op_class"))
     for_each_member(*classes,
-                    [&](const std::string& op, const JsonPlace& list) { variant.op_class.emplace(op, texts(list)); });
+                    [&](const std::string& op, const JsonPlace& list) { variant.op_class.emplace(op, list.texts()); });
   return variant;
 }
 
 JointGraphFile::Part read_part(const JsonPlace& place) {
   place.expect_only({"in", "ops", "out", "new"});
-  JointGraphFile::Part part{texts(place["in"]), texts(place["ops"]), {}, {}};
+  JointGraphFile::Part part{place["in"].texts(), place["ops"].texts(), {}, {}};
   for (const JsonPlace& out : place["out"].items())
     part.out.push_back(out.is_null() ? std::nullopt : std::optional(out.text()));
   if (const auto added = place.find("new"))
@@ -121,7 +114,7 @@ JointGraphFile::Part read_part(const JsonPlace& place) {
 
 JointGraphFile::Cut read_cut(const JsonPlace& place) {
   place.expect_only({"bans", "dont_ban", "saved", "banned"});
-  return {texts(place["bans"]), texts(place["dont_ban"]), texts(place["saved"]), texts(place["banned"])};
+  return {place["bans"].texts(), place["dont_ban"].texts(), place["saved"].texts(), place["banned"].texts()};
 }
 
 JointGraphFile::Knapsack read_knapsack(const JsonPlace& place) {
@@ -130,7 +123,7 @@ JointGraphFile::Knapsack read_knapsack(const JsonPlace& place) {
     if (!place[key].json().is_number()) place[key].fail("a number");
     return place[key].json().get<double>();
   };
-  return {.nodes = texts(place["nodes"]),
+  return {.nodes = place["nodes"].texts(),
           .memory = numbers(place["memory"]),
           .runtime = numbers(place["runtime"]),
           .capacity = number("capacity"),
@@ -149,7 +142,7 @@ std::vector<std::string> common(const std::vector<std::string>& one, const std::
 }
 
 void read_answer(const JsonPlace& place, JointGraphFile::Run& run) {
-  run.saved = texts(place["saved"]);
+  run.saved = place["saved"].texts();
   run.saved_symbols = texts_at(place, "saved_sym");
   if (const auto bytes = place.find("bytes")) run.bytes = bytes->integer(0);
   if (const auto bytes = place.find("bytes_new_storage")) run.bytes_new_storage = bytes->integer(0);
@@ -159,7 +152,7 @@ void read_answer(const JsonPlace& place, JointGraphFile::Run& run) {
   if (const auto member = place.find("recomputed")) {  // their number, or their names in any order
     std::vector<std::string> names = run.recomputed;
     std::ranges::sort(names);
-    std::vector<std::string> recorded = member->json().is_array() ? texts(*member) : names;
+    std::vector<std::string> recorded = member->json().is_array() ? member->texts() : names;
     std::ranges::sort(recorded);
     if (member->json().is_array() ? recorded != names : member->json() != names.size())
       member->fail("the names in both fw.ops and bw.ops, or their number, " + std::to_string(names.size()));
@@ -204,7 +197,7 @@ JointGraphFile read_joint_graph_file(const std::string& path) {
   const Json json = parse_json(read_text(path), path);
   const JsonPlace place(json, path);
   place.expect_only({"format", "model", "about", "torch", "graphs", "variants", "runs"});
-  if (place["format"].json() != format) place["format"].fail("\"" + std::string(format) + "\"");
+  if (place["format"].json() != kJointGraphFormat) place["format"].fail("\"" + std::string(kJointGraphFormat) + "\"");
   JointGraphFile file;
   file.model = text_at(place, "model");
   file.about = text_at(place, "about");
@@ -229,7 +222,7 @@ void write_joint_graph_file(const std::string& path, const std::string& model, c
   const Json nodes = std::move(json["nodes"]);
   json.erase("nodes");
   const std::string head = json_text(json);
-  std::string text = "{\"format\":" + json_text(format) + ",\n\"model\":" + json_text(model) +
+  std::string text = "{\"format\":" + json_text(kJointGraphFormat) + ",\n\"model\":" + json_text(model) +
                      ",\n\"graphs\":{\n\"g0\":" + head.substr(0, head.size() - 1) + ",\"nodes\":[";
   for (size_t i = 0; i < nodes.size(); ++i) text += (i == 0 ? "\n" : ",\n") + json_text(nodes[i]);
   text += "]}},\n\"variants\":{\"own/aten\":" + json_text({{"graph", "g0"}, {"params", params}}) + "}}\n";

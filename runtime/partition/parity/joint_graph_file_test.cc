@@ -90,7 +90,7 @@ TEST_F(JointJson, RunsOfPyTorchAreReadInFull) {
 // --- files that a user writes ----------------------------------------------------------------------------------------
 
 /// A graph with every kind of node, argument and result.
-Json example() {
+Json example_json() {
   return Json::parse(R"({
     "num_forward_outputs": 2, "storage_bytes": [48, 48, 8], "outputs": ["y", "n", null, "x"],
     "symbols": {"s0": {"hint": 3, "range": [2, "int_oo"]}, "s1": {"hint": 0, "range": ["-int_oo", 5]}},
@@ -122,15 +122,15 @@ Json example() {
 }
 
 TEST_F(JointJson, EveryMemberSurvives) {
-  const JointGraph graph = joint_graph_from_json(example(), "graph");
-  EXPECT_EQ(to_json(graph), example());
+  const JointGraph graph = joint_graph_from_json(example_json(), "graph");
+  EXPECT_EQ(to_json(graph), example_json());
   EXPECT_EQ(graph.symbols.at("s0").low, 2);
   EXPECT_EQ(graph.symbols.at("s0").high, std::nullopt);
   EXPECT_EQ(graph.nodes[7].recompute, CheckpointPolicy::PreferOffload);
   EXPECT_EQ(graph.nodes[7].flops, 12.5);
   EXPECT_EQ(graph.nodes[8].aliases_input, 0);
 
-  Json nan = example();
+  Json nan = example_json();
   nan["nodes"][7]["args"] = {{{"float", "nan"}}};
   EXPECT_TRUE(std::isnan(joint_graph_from_json(nan, "graph").nodes[7].args[0].real));
   EXPECT_EQ(to_json(joint_graph_from_json(nan, "graph")), nan);
@@ -190,14 +190,14 @@ TEST_F(JointJson, RefusalsNameThePlaceAndWhatIsAccepted) {
       {"/symbols/s0/range", 3, "graph: symbols.s0.range: expected a list of 2, not 3"},
       {"/nodes", "none", "graph: nodes: expected a list, not \"none\""}};
   for (const Case& one : cases) {
-    Json graph = example();
+    Json graph = example_json();
     graph[Json::json_pointer(one.pointer)] = one.value;
     const std::string error = testing::refusal([&] { joint_graph_from_json(graph, "graph"); });
     EXPECT_TRUE(error.starts_with(one.says)) << one.pointer << "\n  says: " << error << "\n  not:  " << one.says;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
   for (const char* needed : {"nodes", "outputs", "num_forward_outputs"}) {
-    Json graph = example();
+    Json graph = example_json();
     graph.erase(needed);
     testing::expect_part(testing::refusal([&] { joint_graph_from_json(graph, "graph"); }),
                          std::string("with \"") + needed + "\"");
@@ -206,7 +206,7 @@ TEST_F(JointJson, RefusalsNameThePlaceAndWhatIsAccepted) {
 
 TEST_F(JointJson, AFileOfOnesOwnNeedsGraphsAndVariants) {
   const Json least = {{"format", "plumbline-joint-graph/1"},
-                      {"graphs", {{"g", example()}}},
+                      {"graphs", {{"g", example_json()}}},
                       {"variants", {{"own/aten", {{"graph", "g"}}}}}};
   const auto error_of = [&](const char* pointer, const Json& value) {
     Json file = least;

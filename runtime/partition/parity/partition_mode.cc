@@ -12,10 +12,10 @@
 namespace plumbline::partition {
 namespace {
 
-using Names = std::pair<PartitionMode, std::string_view>;
-constexpr std::array<Names, 4> kModes{Names{PartitionMode::Default, "default"}, Names{PartitionMode::MinCut, "min-cut"},
-                                      Names{PartitionMode::Aggressive, "aggressive"},
-                                      Names{PartitionMode::Bytes, "bytes"}};
+using NamedMode = std::pair<PartitionMode, std::string_view>;
+constexpr std::array<NamedMode, 4> kModes{
+    NamedMode{PartitionMode::Default, "default"}, NamedMode{PartitionMode::MinCut, "min-cut"},
+    NamedMode{PartitionMode::Aggressive, "aggressive"}, NamedMode{PartitionMode::Bytes, "bytes"}};
 
 template <KnapsackChoice (*solve)(const KnapsackProblem&)>
 std::vector<int> kept(const BudgetProblem& problem) {

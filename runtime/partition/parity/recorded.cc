@@ -11,25 +11,25 @@
 namespace plumbline::partition {
 namespace {
 
-using Names = std::vector<std::string>;
+using NameList = std::vector<std::string>;
 
-Names names(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
-  Names all;
+NameList names(const JointGraph& graph, const std::vector<NodeIndex>& nodes) {
+  NameList all;
   for (const NodeIndex node : nodes) all.push_back(node == kNoNode ? "null" : graph.nodes[node].name);
   return all;
 }
 
-Names names(const std::vector<std::optional<std::string>>& outputs) {
-  Names all;
+NameList names(const std::vector<std::optional<std::string>>& outputs) {
+  NameList all;
   for (const std::optional<std::string>& output : outputs) all.push_back(output.value_or("null"));
   return all;
 }
 
 /// The names of `from` that `without` lacks, counting duplicates.
-Names minus(const Names& from, const Names& without) {
+NameList minus(const NameList& from, const NameList& without) {
   std::unordered_map<std::string_view, int> count;
   for (const std::string& name : without) ++count[name];
-  Names rest;
+  NameList rest;
   for (const std::string& name : from)
     if (--count[name] < 0) rest.push_back(name);
   return rest;
@@ -51,9 +51,9 @@ PartitionOptions options_of(const JointGraphFile& file, const JointGraphFile::Ru
 
 std::vector<std::string> differences(const JointGraphFile::Run& run, const Partition& partition) {
   std::vector<std::string> found;
-  const auto compare = [&](const std::string& what, const Names& recorded, const Names& ours) {
+  const auto compare = [&](const std::string& what, const NameList& recorded, const NameList& ours) {
     if (recorded == ours) return;
-    const Names lacks = minus(recorded, ours), has = minus(ours, recorded);
+    const NameList lacks = minus(recorded, ours), has = minus(ours, recorded);
     if (lacks.empty() && has.empty()) {
       found.push_back("order of " + what);
       return;

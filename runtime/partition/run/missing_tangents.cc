@@ -14,7 +14,9 @@ bool is_sum(const JointNode& node) {
 }
 
 /// Whether a value of one shape and type may stand in the other's place.
-bool same_form(const JointResult& a, const JointResult& b) { return a.dtype == b.dtype && a.shape == b.shape; }
+bool same_type_and_shape(const JointResult& a, const JointResult& b) {
+  return a.dtype == b.dtype && a.shape == b.shape;
+}
 
 /// Turns a node into zeros like its result.
 void become_zeros(JointNode& node) {
@@ -62,7 +64,7 @@ void drop_tangents(JointGraph& graph, const std::vector<char>& missing) {
     if (is_sum(node)) {
       const NodeIndex left = node.args[0].node, right = node.args[1].node;
       const NodeIndex kept = state[left] == kNothing ? right : left;
-      if (same_form(graph.nodes[kept].out, node.out)) {
+      if (same_type_and_shape(graph.nodes[kept].out, node.out)) {
         stands_for[i] = kept;
         continue;
       }

@@ -43,14 +43,14 @@ at::Tensor zeros_like_result(const JointResult& result) {
   return at::zeros(sizes, at::TensorOptions(types::to_aten(result.dtype)).device(types::to_aten(result.device)));
 }
 
+}  // namespace
+
 /// Where an input of the backward comes from.
 struct BackwardInput {
   enum class Kind : uint8_t { Number, Saved, Tangent };
   Kind kind = Kind::Number;
   int index = -1;
 };
-
-}  // namespace
 
 /// What PartitionedGraph and the nodes of its runs share.
 struct PartitionedCall : std::enable_shared_from_this<PartitionedCall> {

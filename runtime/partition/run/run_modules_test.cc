@@ -7,9 +7,12 @@
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/testing/run_testing.h"
+#include "runtime/testing/leaf.h"
 
 namespace plumbline::partition {
 namespace {
+
+using testing::leaf;
 
 using testing::expect_bits_of_autograd;
 using testing::expect_same;
@@ -21,8 +24,6 @@ void expect_bits(TracedModule& module, const Tensors& inputs, const char* policy
                  const std::function<void(const Partition&)>& tell = {}) {
   expect_bits_of_autograd(module, module.body, inputs, policy, kModes, tell);
 }
-
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
 
 /// How often `op` runs again.
 int64_t recomputed(const Partition& partition, const std::string& op) {

@@ -11,8 +11,10 @@
 #include "runtime/graph/run/random_turn.h"
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/testing/hand_trace.h"
+#include "runtime/partition/testing/run_testing.h"
 #include "runtime/partition/trace/joint_argument.h"
 #include "runtime/testing/allocation_count.h"
+#include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"
 #include "runtime/types/aten.h"
 
@@ -20,8 +22,10 @@ namespace plumbline::partition {
 namespace {
 
 using testing::dtype;
+using testing::expect_same;
 using testing::flag;
 using testing::HandTrace;
+using testing::leaf;
 using testing::list;
 using testing::node;
 using testing::none;
@@ -29,17 +33,6 @@ using testing::number;
 using testing::text;
 using Tensors = std::vector<at::Tensor>;
 
-/// Bit by bit: a zero's sign counts, and a NaN equals itself.
-void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
-  ASSERT_EQ(ours.defined(), theirs.defined()) << what;
-  if (!ours.defined()) return;
-  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
-  ASSERT_EQ(ours.scalar_type(), theirs.scalar_type()) << what;
-  const at::Tensor a = ours.detach().contiguous(), b = theirs.detach().contiguous();
-  EXPECT_EQ(std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()), 0) << what << "\n" << ours << theirs;
-}
-
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(true); }
 at::Tensor copy_of(const at::Tensor& tensor) { return tensor.detach().clone().requires_grad_(tensor.requires_grad()); }
 
 /// gelu(x @ w) @ v, once by autograd and once by hand.

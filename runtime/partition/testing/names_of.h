@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/partition/joint/joint_graph.h"
+#include "runtime/partition/partition.h"
 
 namespace plumbline::testing {
 
@@ -15,6 +16,10 @@ inline std::vector<std::string> names_of(const partition::JointGraph& graph,
   for (const partition::NodeIndex node : nodes)
     names.push_back(node == partition::kNoNode ? "None" : graph.nodes[node].name);
   return names;
+}
+
+inline std::vector<std::string> saved_names(const partition::Partition& partition) {
+  return names_of(partition.graph, partition.saved);
 }
 
 }  // namespace plumbline::testing

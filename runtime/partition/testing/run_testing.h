@@ -19,10 +19,11 @@ struct Outcome {
   Named grads, buffers;
 };
 
+/// Bit by bit: a zero's sign counts, and a NaN equals itself.
 inline void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
   ASSERT_EQ(ours.defined(), theirs.defined()) << what;
   if (ours.defined()) {
-    EXPECT_TRUE(partition::bitwise_equal(ours, theirs)) << what;
+    EXPECT_TRUE(partition::bitwise_equal(ours, theirs)) << what << "\n" << ours << theirs;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -253,6 +254,11 @@ inline std::vector<std::string> ops_of(const JointGraph& graph) {
   for (const JointNode& node : graph.nodes)
     if (node.kind == JointKind::Call) ops.push_back(node.op);
   return ops;
+}
+
+inline int64_t calls_of(const JointTrace& trace, const std::string& op) {
+  const std::vector<std::string> ops = ops_of(trace.graph);
+  return std::count(ops.begin(), ops.end(), op);
 }
 
 }  // namespace plumbline::partition

@@ -14,11 +14,6 @@ namespace {
 using M = TracedModule;
 using Body = std::function<at::Tensor(const at::Tensor&)>;
 
-int64_t count(const JointTrace& trace, const std::string& op) {
-  const std::vector<std::string> ops = ops_of(trace.graph);
-  return std::count(ops.begin(), ops.end(), op);
-}
-
 /// Traces `body` of `x` times a parameter, and holds it against autograd: bits, and strides of the output.
 JointTrace expect_as_in_eager(const Body& body, const at::Tensor& x) {
   const auto module = module_of([&](M& m) {
@@ -76,7 +71,7 @@ TEST(TraceLayouts, OtherDrawsFallWhereTheyFallInEagerMode) {
        [](const at::Tensor& x) { return x.t() * at::empty_like(x.t()).bernoulli_(at::full_like(x.t(), 0.5)); }}};
   for (const auto& [name, body] : cases) {
     SCOPED_TRACE(name);
-    EXPECT_EQ(count(expect_as_in_eager(body, at::randn({7, 9})), "aten::permute"), 0);
+    EXPECT_EQ(calls_of(expect_as_in_eager(body, at::randn({7, 9})), "aten::permute"), 0);
   }
 }
 
@@ -113,8 +108,8 @@ TEST(TraceLayouts, DrawsIntoPartsOfATensor) {
 
 TEST(TraceLayouts, WhatIsContiguousIsNotPermuted) {
   const auto dropout = [](const at::Tensor& x) { return at::dropout(x, 0.4, true); };
-  EXPECT_EQ(count(expect_as_in_eager(dropout, at::randn({6, 8})), "aten::permute"), 0);
-  EXPECT_EQ(count(expect_as_in_eager(dropout, at::randn({6, 1}).t()), "aten::permute"), 0);
+  EXPECT_EQ(calls_of(expect_as_in_eager(dropout, at::randn({6, 8})), "aten::permute"), 0);
+  EXPECT_EQ(calls_of(expect_as_in_eager(dropout, at::randn({6, 1}).t()), "aten::permute"), 0);
 }
 
 /// The functional form of rrelu gives the strides of its input, rrelu contiguous ones.
@@ -183,7 +178,7 @@ TEST(TraceLayouts, CallsUnderNoGradAreMergedWithTheirLikeOnly) {
     });
     JointTrace trace = expect_bitwise(*module, {at::randn({3, 4})});
     trace.graph = merge_equal_nodes(std::move(trace.graph), load_policy("torch-2.15")).graph;
-    EXPECT_EQ(count(trace, "aten::exp"), no_grad ? 2 : 1);
+    EXPECT_EQ(calls_of(trace, "aten::exp"), no_grad ? 2 : 1);
   }
 }
 

@@ -13,11 +13,6 @@ namespace {
 
 using M = TracedModule;
 
-int64_t count(const JointTrace& trace, const std::string& op) {
-  const std::vector<std::string> ops = ops_of(trace.graph);
-  return std::count(ops.begin(), ops.end(), op);
-}
-
 TEST(TraceJoint, AnMlpIsTheGraphThatAotAutogradMakes) {
   const auto module = module_of([](M& m) {
     const at::Tensor w = m.parameter("w", {6, 4}), b = m.parameter("b", {6}), v = m.parameter("v", {3, 6});
@@ -54,9 +49,9 @@ TEST(TraceJoint, ATransformerBlockByHandAndFused) {
     });
     SCOPED_TRACE(fused);
     const JointTrace trace = expect_bitwise(*module, {at::randn({2, 5, 16}).requires_grad_()});
-    EXPECT_EQ(count(trace, "aten::native_layer_norm"), 2);
-    EXPECT_EQ(count(trace, "aten::_scaled_dot_product_flash_attention_for_cpu"), fused ? 1 : 0);
-    EXPECT_EQ(count(trace, "aten::_softmax"), fused ? 0 : 1);
+    EXPECT_EQ(calls_of(trace, "aten::native_layer_norm"), 2);
+    EXPECT_EQ(calls_of(trace, "aten::_scaled_dot_product_flash_attention_for_cpu"), fused ? 1 : 0);
+    EXPECT_EQ(calls_of(trace, "aten::_softmax"), fused ? 0 : 1);
   }
 }
 
@@ -77,8 +72,8 @@ TEST(TraceJoint, BatchNormReturnsItsStatisticsInsteadOfWritingThem) {
     });
     SCOPED_TRACE(training);
     const JointTrace trace = expect_bitwise(*module, {at::randn({2, 3, 6, 6})});
-    EXPECT_EQ(count(trace, "aten::_native_batch_norm_legit_functional"), training ? 2 : 0);
-    EXPECT_EQ(count(trace, "aten::native_batch_norm"), training ? 0 : 2);
+    EXPECT_EQ(calls_of(trace, "aten::_native_batch_norm_legit_functional"), training ? 2 : 0);
+    EXPECT_EQ(calls_of(trace, "aten::native_batch_norm"), training ? 0 : 2);
     EXPECT_EQ(trace.written.size(), training ? 3u : 0u);
   }
 }
@@ -106,7 +101,7 @@ TEST(TraceJoint, CrossEntropyWithEmbeddingAndTiedHead) {
   });
   const JointTrace trace =
       expect_bitwise(*module, {at::randint(11, {3, 4}, at::kLong), at::randint(11, {3, 4}, at::kLong)});
-  EXPECT_EQ(count(trace, "aten::embedding_dense_backward"), 1);
+  EXPECT_EQ(calls_of(trace, "aten::embedding_dense_backward"), 1);
 }
 
 TEST(TraceJoint, DropoutDrawsAsEagerDoes) {
@@ -120,8 +115,8 @@ TEST(TraceJoint, DropoutDrawsAsEagerDoes) {
     };
   });
   const JointTrace trace = expect_bitwise(*module, {at::randn({6, 8})});
-  EXPECT_EQ(count(trace, "aten::bernoulli"), 3);
-  EXPECT_EQ(count(trace, "aten::native_dropout"), 0);
+  EXPECT_EQ(calls_of(trace, "aten::bernoulli"), 3);
+  EXPECT_EQ(calls_of(trace, "aten::native_dropout"), 0);
   for (const JointNode& node : trace.graph.nodes)
     EXPECT_EQ(node.seeded, node.op == "aten::bernoulli" || node.op == "aten::rand_like") << node.name;
 }
@@ -135,9 +130,9 @@ TEST(TraceJoint, DropoutAsOneOperator) {
   });
   // 1 / (1 - p) is a power of two, so that both ways round alike
   const JointTrace trace = expect_bitwise(*module, {at::randn({6, 8})}, {.native_dropout = true});
-  EXPECT_EQ(count(trace, "aten::native_dropout"), 2);
-  EXPECT_EQ(count(trace, "aten::native_dropout_backward"), 2);
-  EXPECT_EQ(count(trace, "aten::bernoulli"), 0);
+  EXPECT_EQ(calls_of(trace, "aten::native_dropout"), 2);
+  EXPECT_EQ(calls_of(trace, "aten::native_dropout_backward"), 2);
+  EXPECT_EQ(calls_of(trace, "aten::bernoulli"), 0);
 }
 
 TEST(TraceJoint, WritesInPlaceBecomeValues) {

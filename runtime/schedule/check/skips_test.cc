@@ -25,7 +25,7 @@ std::vector<Skip> nested(int stages) {
 
 std::vector<Skip> far(int stages) { return {{.edge = {0, stages - 1}}}; }
 
-struct Subject {
+struct SkipSubject {
   Schedule compute;
   std::vector<Skip> skips;
   std::string context;
@@ -35,8 +35,8 @@ struct Subject {
 };
 
 // On `ranks`, with the fewest micro-batches that each kind accepts.
-std::vector<Subject> subjects(int ranks) {
-  std::vector<Subject> all;
+std::vector<SkipSubject> subjects(int ranks) {
+  std::vector<SkipSubject> all;
   for (const ScheduleKind& kind : schedule_kinds()) {
     const Schedule compute = make_schedule(std::string(kind.name), ranks, 2 * ranks);
     const std::string context = compute.name + " on " + std::to_string(ranks) + " ranks, ";
@@ -52,7 +52,7 @@ std::vector<Subject> subjects(int ranks) {
 TEST(SkipsOfAllSchedules, RunWhereSendsDoNotBlock) {
   int judged = 0;
   for (const int ranks : {2, 4, 8}) {
-    for (const Subject& s : subjects(ranks)) {
+    for (const SkipSubject& s : subjects(ranks)) {
       const std::vector<StageEdge> edges = s.edges();
       ASSERT_EQ(violations(s.compute, edges, {.forward_only = s.forward_only()}), Texts{}) << s.context;
       for (const Schedule& lowered : {lower(s.compute, edges), lower_as_pytorch(s.compute, edges)}) {
@@ -78,7 +78,7 @@ TEST(SkipsOfAllSchedules, RunWhereSendsDoNotBlock) {
 TEST(SkipsOfAllSchedules, MemoryAndTimeAreThoseOfASlowSimulator) {
   int dearer = 0;
   for (const int ranks : {2, 4, 8}) {
-    for (const Subject& s : subjects(ranks)) {
+    for (const SkipSubject& s : subjects(ranks)) {
       StepCosts costs;
       costs.durations[0] = {.forward = 2, .input = 2, .weight = 1, .backward = {}, .comm = 1};
       costs.memory[0] = {.activation = 4, .weight_part = 1};

@@ -15,9 +15,7 @@
 namespace plumbline::schedule {
 namespace {
 
-Durations times(double forward, double input, double weight, double comm) {
-  return {.forward = forward, .input = input, .weight = weight, .comm = comm};
-}
+using testing::times_of_halves;
 
 ScheduleRequest request(int ranks, int microbatches, const Durations& durations, double memory_limit,
                         double weight_memory = 0.5) {
@@ -62,27 +60,27 @@ TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
     double limit, kept, longest;
   };
   const Row rows[] = {
-      {4, 8, times(1, 1, 1, 0), 4, 0.5, 27},
-      {4, 8, times(1, 1, 1, 0), 8, 0.5, 24},
-      {4, 9, times(2, 1, 1, 0.5), 4, 0.5, 48},
-      {5, 13, times(1, 2, 1, 0.25), 5, 0.5, 64},
-      {5, 13, times(1, 2, 1, 0.25), 7, 0.25, 60},
-      {6, 20, times(3, 2, 1, 0.5), 6, 1, 150},
-      {6, 20, times(3, 2, 1, 0.5), 9, 1, 142},
-      {8, 30, times(1, 1, 0.5, 0), 8, 0.5, 85.5},
-      {8, 30, times(1, 1, 2, 0.25), 16, 0.5, 122.5},
-      {3, 2, times(1, 1, 1, 0), 3, 0.5, 9},
-      {8, 24, times(2, 1, 3, 0), 2, 0.5, 510},
-      {8, 24, times(2, 1, 3, 0), 1, 0.5, 648},
-      {1, 5, times(1, 2, 3, 4), 1, 0.5, 30},
+      {4, 8, times_of_halves(1, 1, 1, 0), 4, 0.5, 27},
+      {4, 8, times_of_halves(1, 1, 1, 0), 8, 0.5, 24},
+      {4, 9, times_of_halves(2, 1, 1, 0.5), 4, 0.5, 48},
+      {5, 13, times_of_halves(1, 2, 1, 0.25), 5, 0.5, 64},
+      {5, 13, times_of_halves(1, 2, 1, 0.25), 7, 0.25, 60},
+      {6, 20, times_of_halves(3, 2, 1, 0.5), 6, 1, 150},
+      {6, 20, times_of_halves(3, 2, 1, 0.5), 9, 1, 142},
+      {8, 30, times_of_halves(1, 1, 0.5, 0), 8, 0.5, 85.5},
+      {8, 30, times_of_halves(1, 1, 2, 0.25), 16, 0.5, 122.5},
+      {3, 2, times_of_halves(1, 1, 1, 0), 3, 0.5, 9},
+      {8, 24, times_of_halves(2, 1, 3, 0), 2, 0.5, 510},
+      {8, 24, times_of_halves(2, 1, 3, 0), 1, 0.5, 648},
+      {1, 5, times_of_halves(1, 2, 3, 4), 1, 0.5, 30},
       // In these rows each switch matters, as does the rule that a W may fill a gap completely.
-      {6, 7, times(8, 5, 9, 0), 7, 0.5, 171},
-      {6, 16, times(3, 6, 3, 1), 12, 0.5, 214},
-      {4, 9, times(7, 6, 4, 2), 8, 0.5, 172},
-      {3, 15, times(8, 7, 5, 2), 6, 0.5, 303},
-      {3, 16, times(5, 5, 3, 2), 6, 0.5, 212},
-      {4, 11, times(4, 6, 3, 0), 8, 0.5, 145},
-      {4, 10, times(7, 7, 4, 0), 5, 0.5, 195},
+      {6, 7, times_of_halves(8, 5, 9, 0), 7, 0.5, 171},
+      {6, 16, times_of_halves(3, 6, 3, 1), 12, 0.5, 214},
+      {4, 9, times_of_halves(7, 6, 4, 2), 8, 0.5, 172},
+      {3, 15, times_of_halves(8, 7, 5, 2), 6, 0.5, 303},
+      {3, 16, times_of_halves(5, 5, 3, 2), 6, 0.5, 212},
+      {4, 11, times_of_halves(4, 6, 3, 0), 8, 0.5, 145},
+      {4, 10, times_of_halves(7, 7, 4, 0), 5, 0.5, 195},
   };
   for (const Row& row : rows) {
     const Schedule schedule = make_schedule(request(row.ranks, row.microbatches, row.durations, row.limit, row.kept));
@@ -92,11 +90,11 @@ TEST(ZeroBubbleAuto, AsLongAsTheAuthorsOrder) {
 
 // From the same source, verbatim.
 TEST(ZeroBubbleAuto, LiteralOrder) {
-  EXPECT_EQ(to_csv(make_schedule(request(3, 4, times(2, 1, 1, 0.5), 5))),
+  EXPECT_EQ(to_csv(make_schedule(request(3, 4, times_of_halves(2, 1, 1, 0.5), 5))),
             "0F0,0F1,0F2,0F3,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3\r\n"
             "1F0,1F1,1F2,1I0,1F3,1I1,1W0,1W1,1I2,1W2,1I3,1W3\r\n"
             "2F0,2I0,2F1,2I1,2F2,2I2,2F3,2I3,2W0,2W1,2W2,2W3\r\n");
-  EXPECT_EQ(to_csv(make_schedule(request(2, 4, times(1, 2, 3, 0), 4))),
+  EXPECT_EQ(to_csv(make_schedule(request(2, 4, times_of_halves(1, 2, 3, 0), 4))),
             "0F0,0F1,0F2,0F3,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3\r\n1F0,1I0,1F1,1I1,1F2,1I2,1F3,1I3,1W0,1W1,1W2,1W3\r\n");
 }
 
@@ -105,8 +103,8 @@ TEST(ZeroBubbleAuto, RunsToItsEndWithinItsMemoryNoWorseThanByHand) {
     std::mt19937 random(seed);
     const auto one_of = [&](std::initializer_list<double> values) { return values.begin()[random() % values.size()]; };
     const int ranks = 1 + static_cast<int>(random() % 9), microbatches = 1 + static_cast<int>(random() % 24);
-    const Durations durations = times(one_of({1, 1, 2, 0.3, 5}), one_of({1, 1, 2, 0.7, 0}), one_of({1, 1, 0.5, 3.1, 0}),
-                                      one_of({0, 0, 0.1, 2}));
+    const Durations durations = times_of_halves(one_of({1, 1, 2, 0.3, 5}), one_of({1, 1, 2, 0.7, 0}),
+                                                one_of({1, 1, 0.5, 3.1, 0}), one_of({0, 0, 0.1, 2}));
     const double limit = one_of({1, 1.4, 2, 1.0 * ranks, 1.5 * ranks, 2.0 * ranks});
     const double kept = one_of({0, 0.3, 0.5, 0.7, 1});
     const Schedule schedule = make_schedule(request(ranks, microbatches, durations, limit, kept));
@@ -128,23 +126,24 @@ TEST(ZeroBubbleAuto, RunsToItsEndWithinItsMemoryNoWorseThanByHand) {
 TEST(ZeroBubbleAuto, NobodyWaitsWithTwiceTheMemoryWhereAllTakesTheSame) {
   for (int ranks = 1; ranks <= 10; ++ranks) {
     const int microbatches = 3 * ranks;
-    const Schedule schedule = make_schedule(request(ranks, microbatches, times(1, 1, 1, 0), 2 * ranks));
+    const Schedule schedule = make_schedule(request(ranks, microbatches, times_of_halves(1, 1, 1, 0), 2 * ranks));
     EXPECT_NEAR(testing::slow_run(schedule, Durations{}).longest_rank, 3 * microbatches, 1e-9) << ranks;
   }
 }
 
 TEST(ZeroBubbleAuto, Refuses) {
   const auto message = [](const ScheduleRequest& wanted) { return testing::refusal([&] { make_schedule(wanted); }); };
-  EXPECT_EQ(message(request(2, 2, times(0, 1, 1, 0), 0)),
+  EXPECT_EQ(message(request(2, 2, times_of_halves(0, 1, 1, 0), 0)),
             "schedule zb-auto: a forward takes 0; a finite time above 0 is needed");
-  EXPECT_EQ(message(request(2, 2, times(1, -1, 1, 0), 0)),
+  EXPECT_EQ(message(request(2, 2, times_of_halves(1, -1, 1, 0), 0)),
             "schedule zb-auto: an input backward takes -1; a finite time not below 0 is needed");
-  EXPECT_EQ(message(request(2, 2, times(1, 1, 1.0 / 0.0, 0), 0)),
+  EXPECT_EQ(message(request(2, 2, times_of_halves(1, 1, 1.0 / 0.0, 0), 0)),
             "schedule zb-auto: a weight backward takes inf; a finite time not below 0 is needed");
-  EXPECT_EQ(message(request(2, 2, times(1, 1, 1, 0.0 / 0.0), 0)).substr(0, 34), "schedule zb-auto: a transfer takes");
-  EXPECT_EQ(message(request(2, 2, times(1, 1, 1, 0), 0.5)),
+  EXPECT_EQ(message(request(2, 2, times_of_halves(1, 1, 1, 0.0 / 0.0), 0)).substr(0, 34),
+            "schedule zb-auto: a transfer takes");
+  EXPECT_EQ(message(request(2, 2, times_of_halves(1, 1, 1, 0), 0.5)),
             "schedule zb-auto: a memory limit of 0.5 micro-batches; at least 1 is needed");
-  EXPECT_EQ(message(request(2, 2, times(1, 1, 1, 0), 0, 1.5)),
+  EXPECT_EQ(message(request(2, 2, times_of_halves(1, 1, 1, 0), 0, 1.5)),
             "schedule zb-auto: a share of 1.5 of the activations kept for W; one from 0 to 1 is needed");
   EXPECT_EQ(message({.name = "zb-auto", .ranks = 2, .microbatches = 2, .stages_per_rank = 2}),
             "schedule zb-auto: 2 stages per rank; it has 1");

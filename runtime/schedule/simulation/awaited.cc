@@ -27,18 +27,18 @@ bool is_sound_group(const std::vector<Action>& actions, std::size_t begin, std::
 }
 
 // The actions of a stage and micro-batch seen so far.
-enum Seen : std::uint8_t { kForward = 1, kInput = 2, kWeight = 4 };
+enum Seen : std::uint8_t { kSawForward = 1, kSawInput = 2, kSawWeight = 4 };
 
 std::uint8_t makes(ActionType type) {
   switch (type) {
     case ActionType::F:
-      return kForward;
+      return kSawForward;
     case ActionType::I:
-      return kInput;
+      return kSawInput;
     case ActionType::W:
-      return kWeight;
+      return kSawWeight;
     default:
-      return kInput | kWeight;
+      return kSawInput | kSawWeight;
   }
 }
 
@@ -60,18 +60,20 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
       const auto here = [&](int other) { return compute.rank_of(other, m) == static_cast<int>(rank); };
       std::uint8_t& mine = at(stage, m);
       const std::uint8_t made = makes(type);
-      const std::uint8_t before = type == ActionType::F ? 0 : type == ActionType::W ? kForward | kInput : kForward;
+      const std::uint8_t before = type == ActionType::F   ? 0
+                                  : type == ActionType::W ? kSawForward | kSawInput
+                                                          : kSawForward;
       if (!here(stage) || (mine & made) != 0 || (mine & before) != before) return false;
       const bool forward = type == ActionType::F;
       if (type != ActionType::W) {
         for (int other : forward ? graph.inputs(stage) : graph.outputs(stage)) {
-          if (here(other) && (at(other, m) & (forward ? kForward : kInput)) == 0) return false;
+          if (here(other) && (at(other, m) & (forward ? kSawForward : kSawInput)) == 0) return false;
         }
       }
       mine |= made;
     }
   }
-  const std::uint8_t all = forward_only ? kForward : kForward | kInput | kWeight;
+  const std::uint8_t all = forward_only ? kSawForward : kSawForward | kSawInput | kSawWeight;
   return std::all_of(seen.begin(), seen.end(), [&](std::uint8_t done) { return done == all; });
 }
 

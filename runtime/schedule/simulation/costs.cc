@@ -5,25 +5,16 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::schedule {
 namespace {
 
 [[noreturn]] void refuse(const std::string& reason) { throw InputError("simulate: " + reason); }
 
-std::string text(double value) {
-  std::string digits = std::to_string(value);
-  while (digits.find('.') != std::string::npos && (digits.back() == '0' || digits.back() == '.')) {
-    const bool dot = digits.back() == '.';
-    digits.pop_back();
-    if (dot) break;
-  }
-  return digits;
-}
-
 void require_duration(double value, const char* name) {
   if (!std::isfinite(value) || value < 0) {
-    refuse(std::string(name) + " takes " + text(value) + "; a finite time not below 0 is needed");
+    refuse(std::string(name) + " takes " + significant(value, 6) + "; a finite time not below 0 is needed");
   }
 }
 
@@ -38,12 +29,12 @@ void require_durations(const Durations& durations) {
 
 void require_link(const Link& link) {
   require_duration(link.latency, "a message");
-  if (!(link.bandwidth > 0)) refuse("a bandwidth of " + text(link.bandwidth) + "; one above 0 is needed");
+  if (!(link.bandwidth > 0)) refuse("a bandwidth of " + significant(link.bandwidth, 6) + "; one above 0 is needed");
 }
 
 void require_bytes(double value, const char* what) {
   if (!std::isfinite(value) || value < 0) {
-    refuse(std::string(what) + " of " + text(value) + " bytes; a finite number not below 0 is needed");
+    refuse(std::string(what) + " of " + significant(value, 6) + " bytes; a finite number not below 0 is needed");
   }
 }
 

@@ -8,17 +8,12 @@
 #include "runtime/error.h"
 #include "runtime/schedule/simulation/awaited.h"
 #include "runtime/schedule/simulation/skip_traffic.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::schedule {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::string text(double value) {
-  std::array<char, 40> digits;
-  std::snprintf(digits.data(), digits.size(), "%.6g", value);
-  return digits.data();
-}
 
 // The least time of each kind of action of a stage, from its beginning until its result can be used or sent: for a
 // member of a group that of the whole group. No chain of dependencies passes through a group twice.
@@ -68,8 +63,8 @@ class Bounds {
       if (costs_.links.occupied) add_links(replica, static_cast<double>(microbatches), reaches);
     }
     bound_.makespan = bound_.chain;
-    bound_.reason = forward_only_ ? "one micro-batch through all stages takes " + text(bound_.chain)
-                                  : "one micro-batch through all stages and back takes " + text(bound_.chain);
+    bound_.reason = forward_only_ ? "one micro-batch through all stages takes " + significant(bound_.chain, 6)
+                                  : "one micro-batch through all stages and back takes " + significant(bound_.chain, 6);
     take_ranks(heads, tails);
     take_links();
     return bound_;
@@ -173,10 +168,10 @@ class Bounds {
       bound_.busiest_rank = std::max(bound_.busiest_rank, bound);
       if (bound <= bound_.makespan) continue;
       bound_.makespan = bound;
-      bound_.reason = "rank " + std::to_string(rank) + ": at least " + text(heads[rank]) +
-                      " before its first action, " + text(whole >= early ? work_[rank].busy : work_[rank].early) +
-                      " of work";
-      if (whole < early) bound_.reason += ", " + text(tails[rank]) + " after it";
+      bound_.reason = "rank " + std::to_string(rank) + ": at least " + significant(heads[rank], 6) +
+                      " before its first action, " +
+                      significant(whole >= early ? work_[rank].busy : work_[rank].early, 6) + " of work";
+      if (whole < early) bound_.reason += ", " + significant(tails[rank], 6) + " after it";
     }
   }
 
@@ -187,7 +182,7 @@ class Bounds {
       if (bound <= bound_.makespan) continue;
       bound_.makespan = bound;
       bound_.reason = "the link from rank " + std::to_string(ends.first) + " to rank " + std::to_string(ends.second) +
-                      " is busy for " + text(use.busy);
+                      " is busy for " + significant(use.busy, 6);
     }
   }
 

@@ -16,7 +16,7 @@ namespace plumbline::schedule {
 namespace {
 
 // The messages from one rank to another, where they wait for one another.
-struct Channel {
+struct SimulatedChannel {
   struct Take {
     double time;
     Place by;
@@ -171,7 +171,7 @@ class Loop {
     const bool forward = action.type == ActionType::F;
     const StageEdge edge = forward ? StageEdge{action.stage, to_stage} : StageEdge{to_stage, action.stage};
     const Link& link = link_of(costs_, rank, to_rank);
-    Channel* channel = has_channels_ ? &channel_between(rank, to_rank) : nullptr;
+    SimulatedChannel* channel = has_channels_ ? &channel_between(rank, to_rank) : nullptr;
     MessageCauses causes;
     causes.producer = {rank, state.sending};
     if (costs_.links.buffers > 0 && !find_buffer(rank, *channel, causes)) return false;
@@ -204,7 +204,7 @@ class Loop {
   }
 
   // Lets a message go as soon as fewer than all buffers are in use; false while that is unknown.
-  bool find_buffer(int rank, Channel& channel, MessageCauses& causes) {
+  bool find_buffer(int rank, SimulatedChannel& channel, MessageCauses& causes) {
     RankState& state = ranks_[rank];
     const std::int64_t needed = channel.sent + 1 - costs_.links.buffers;
     if (channel.taken < needed) {
@@ -214,7 +214,7 @@ class Loop {
     ++channel.sent;
     if (needed <= 0) return true;
     while (static_cast<std::int64_t>(channel.takes.size()) > channel.taken - needed + 1) channel.takes.pop_front();
-    const Channel::Take& take = channel.takes.front();
+    const SimulatedChannel::Take& take = channel.takes.front();
     if (take.time > state.free) {
       state.free = take.time;
       causes.freed_by = take.by;
@@ -230,7 +230,7 @@ class Loop {
     for (int other : action.type == ActionType::F ? graph_.inputs(action.stage) : graph_.outputs(action.stage)) {
       const int from = compute_.rank_of(other, action.microbatch);
       if (from == rank) continue;
-      Channel& channel = channel_between(from, rank);
+      SimulatedChannel& channel = channel_between(from, rank);
       channel.takes.push_back({time, {rank, position}});
       ++channel.taken;
       if (!channel.sender_waits) continue;
@@ -244,7 +244,7 @@ class Loop {
     runnable_.push_back(rank);
   }
 
-  Channel& channel_between(int from, int to) {
+  SimulatedChannel& channel_between(int from, int to) {
     return channels_[static_cast<std::uint64_t>(from) * ranks_.size() + static_cast<std::uint64_t>(to)];
   }
 
@@ -326,7 +326,7 @@ class Loop {
   HeldMemory held_;
   std::vector<RankState> ranks_;
   std::vector<int> runnable_;
-  std::unordered_map<std::uint64_t, Channel> channels_;
+  std::unordered_map<std::uint64_t, SimulatedChannel> channels_;
   Recording recording_;
   Simulation result_;
 };

@@ -53,9 +53,9 @@ char foreign_separator(std::string_view line) {
 }
 
 // Builds a schedule from the text, row by row.
-class Reader {
+class CsvReader {
  public:
-  Reader(const std::string& name, std::optional<Dialect> dialect) : dialect_(dialect) { schedule_.name = name; }
+  CsvReader(const std::string& name, std::optional<Dialect> dialect) : dialect_(dialect) { schedule_.name = name; }
 
   void read_row(std::string_view line) {
     schedule_.ranks.emplace_back();
@@ -146,7 +146,7 @@ std::string_view csv_format(const Schedule& schedule) {
 }
 
 Schedule parse_csv(std::string_view text, const std::string& name, std::optional<Dialect> dialect) {
-  Reader reader(name, dialect);
+  CsvReader reader(name, dialect);
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   // Editors end a file with empty lines.
   const std::size_t last = text.find_last_not_of(" \t\r\n");

@@ -12,19 +12,19 @@ namespace {
 
 using enum ActionType;
 
-constexpr std::array<std::string_view, 3> kNames = {"2024", "2.11", "2.15"};
+constexpr std::array<std::string_view, 3> kDialectNames = {"2024", "2.11", "2.15"};
 
 }  // namespace
 
-std::string_view to_string(Dialect dialect) { return kNames.at(static_cast<std::size_t>(dialect)); }
+std::string_view to_string(Dialect dialect) { return kDialectNames.at(static_cast<std::size_t>(dialect)); }
 
 Dialect parse_dialect(std::string_view text) {
-  const auto found = std::find(kNames.begin(), kNames.end(), text);
-  if (found == kNames.end()) {
+  const auto found = std::find(kDialectNames.begin(), kDialectNames.end(), text);
+  if (found == kDialectNames.end()) {
     throw InputError("there is no dialect " + quoted(text) +
                      "; expected 2024, 2.11 or 2.15, the versions of PyTorch's text form");
   }
-  return static_cast<Dialect>(found - kNames.begin());
+  return static_cast<Dialect>(found - kDialectNames.begin());
 }
 
 Dialect needed_dialect(ActionType type) {

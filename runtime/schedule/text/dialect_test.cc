@@ -9,7 +9,7 @@
 namespace plumbline::schedule {
 namespace {
 
-std::string message_of(std::string_view text, std::optional<Dialect> dialect = {}) {
+std::string dialect_refusal(std::string_view text, std::optional<Dialect> dialect = {}) {
   return testing::refusal([&] { parse_csv(text, "s.csv", dialect); });
 }
 
@@ -30,8 +30,9 @@ TEST(Dialect, WaitsAreWhatIsNewIn215) {
     EXPECT_EQ(needed_dialect(parse_csv(text, "s")), Dialect::Torch215);
     EXPECT_EQ(parse_csv(text, "s", Dialect::Torch215), parse_csv(text, "s"));
     const std::string kind = wait.substr(1, wait.find_last_not_of("01"));
-    EXPECT_EQ(message_of(text, Dialect::Torch211), "s.csv: row 1 (rank 0), cell 3: " + wait +
-                                                       ": the dialect of 2.11 has no " + kind + "; it came with 2.15");
+    EXPECT_EQ(
+        dialect_refusal(text, Dialect::Torch211),
+        "s.csv: row 1 (rank 0), cell 3: " + wait + ": the dialect of 2.11 has no " + kind + "; it came with 2.15");
   }
 }
 
@@ -43,12 +44,12 @@ TEST(Dialect, That2024IsReadOnlyWhenAskedFor) {
   const std::string named =
       "in PyTorch's dialect of 2024 B is the input half of a backward and BW the whole; such a file is read by "
       "`plumbline schedule FILE --dialect 2024 --format compute`, which converts it";
-  EXPECT_EQ(message_of(text), "s.csv: row 1 (rank 0), cell 5: action '0BW1': there is no kind 'BW'; " + named);
-  EXPECT_EQ(message_of("0F0,0B0,0F1,0B1,0W1,0W0\n"), "s.csv: there is no I, but 0B0 as well as 0W0: " + named)
+  EXPECT_EQ(dialect_refusal(text), "s.csv: row 1 (rank 0), cell 5: action '0BW1': there is no kind 'BW'; " + named);
+  EXPECT_EQ(dialect_refusal("0F0,0B0,0F1,0B1,0W1,0W0\n"), "s.csv: there is no I, but 0B0 as well as 0W0: " + named)
       << "every word is known today, but B means something else";
-  EXPECT_EQ(message_of("0F0,0B0,0W1,0F1\n"), "accepted") << "broken today; check.h says how";
-  EXPECT_EQ(message_of("0F0,0B0,0W0,0F1,0B1\n"), "accepted") << "broken in 2024 as well";
-  EXPECT_EQ(message_of("0F0,0I0,0B0,0W0\n"), "accepted") << "there is an I, so it is not of 2024";
+  EXPECT_EQ(dialect_refusal("0F0,0B0,0W1,0F1\n"), "accepted") << "broken today; check.h says how";
+  EXPECT_EQ(dialect_refusal("0F0,0B0,0W0,0F1,0B1\n"), "accepted") << "broken in 2024 as well";
+  EXPECT_EQ(dialect_refusal("0F0,0I0,0B0,0W0\n"), "accepted") << "there is an I, so it is not of 2024";
 }
 
 TEST(Dialect, Of2024HasNoNewerActions) {
@@ -59,7 +60,7 @@ TEST(Dialect, Of2024HasNoNewerActions) {
   EXPECT_EQ(parse_action_of_2024("12BW3"), (Action{12, ActionType::B, 3}));
   EXPECT_EQ(parse_action_of_2024("12B3"), (Action{12, ActionType::I, 3}));
   EXPECT_EQ(parse_action_of_2024("12UNSHARD"), (Action{12, ActionType::UNSHARD, kNoMicrobatch}));
-  EXPECT_TRUE(message_of("0F0,0I0\n", Dialect::Torch2024)
+  EXPECT_TRUE(dialect_refusal("0F0,0I0\n", Dialect::Torch2024)
                   .starts_with("s.csv: row 1 (rank 0), cell 2: action '0I0': the dialect of 2024 has no I; expected"));
 }
 

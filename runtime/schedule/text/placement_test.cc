@@ -8,7 +8,7 @@
 namespace plumbline::schedule {
 namespace {
 
-std::string message_of(std::string_view text) {
+std::string refusal_of(std::string_view text) {
   return testing::refusal([&] { parse_csv(text, "s.csv"); });
 }
 
@@ -41,22 +41,22 @@ TEST(Placement, AStageThatLacksAMicrobatch) {
 }
 
 TEST(Placement, RefusesWhatIsNoReplica) {
-  EXPECT_EQ(message_of("0F0,1F0\n2F0,,1B0\n"),
+  EXPECT_EQ(refusal_of("0F0,1F0\n2F0,,1B0\n"),
             "s.csv: row 2 (rank 1), cell 3: 1B0: micro-batch 0 of stage 1 is on rank 0 already (row 1)");
-  EXPECT_EQ(message_of("0F0,0F1,1F0\n2F0,2F1,,1F1\n"),
+  EXPECT_EQ(refusal_of("0F0,0F1,1F0\n2F0,2F1,,1F1\n"),
             "s.csv: row 2 (rank 1), cell 4: 1F1: stage 1 does micro-batches 0 and 1 on two ranks, 0 and 1, but stage 0 "
             "on one; where stages are on several ranks, all divide the micro-batches in the same way");
   EXPECT_EQ(
-      message_of("0F0,1F1,1F0\n0F1\n"),
+      refusal_of("0F0,1F1,1F0\n0F1\n"),
       "s.csv: row 1 (rank 0), cell 2: 1F1: stage 1 does micro-batches 0 and 1 on one rank, 0, but stage 0 on two; "
       "where stages are on several ranks, all divide the micro-batches in the same way");
-  EXPECT_EQ(message_of("0F0,1F1,0F3,1F3\n0F1,1F0,0F2,1F2\n"),
+  EXPECT_EQ(refusal_of("0F0,1F1,0F3,1F3\n0F1,1F0,0F2,1F2\n"),
             "s.csv: row 2 (rank 1), cell 4: 1F2: stage 1 does micro-batches 1 and 2 on two ranks, 0 and 1, but stage 0 "
             "on one; where stages are on several ranks, all divide the micro-batches in the same way");
-  EXPECT_EQ(message_of("0F0,1F0\n0F1\n"),
+  EXPECT_EQ(refusal_of("0F0,1F0\n0F1\n"),
             "s.csv: stage 1 is on rank 0 only, but stage 0 on 2; where stages are on several ranks, all divide the "
             "micro-batches in the same way");
-  EXPECT_EQ(message_of("0F0,1F1\n0F2,1F0\n"),
+  EXPECT_EQ(refusal_of("0F0,1F1\n0F2,1F0\n"),
             "s.csv: stage 0 is on several ranks, and no stage has all micro-batches, so replicas cannot be told apart");
 }
 
@@ -67,7 +67,7 @@ TEST(Placement, IsBoundedByTheText) {
   EXPECT_NE(shape_problem(parse_csv(text, "s")), "") << "nine million pairs of stage and micro-batch, 3000 actions";
   text = "0F0\n0F1\n0F2\n";
   for (int stage = 1; stage < 3000; ++stage) text += std::to_string(stage) + "F0\n";
-  EXPECT_TRUE(message_of(text).starts_with("s.csv: stage 1 is on rank 3 only, but stage 0 on 3;")) << message_of(text);
+  EXPECT_TRUE(refusal_of(text).starts_with("s.csv: stage 1 is on rank 3 only, but stage 0 on 3;")) << refusal_of(text);
 }
 
 }  // namespace

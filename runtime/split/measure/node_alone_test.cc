@@ -20,7 +20,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 
 /// Writes in place, directly and through views, in buffers and activations; draws; reads under no_grad.
-struct Net : torch::nn::Module {
+struct MeasuredNet : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     at::Tensor h = at::linear(x, weight, bias);
     h = at::batch_norm(h, {}, {}, mean, var, /*training=*/true, 0.1, 1e-5, false);
@@ -44,7 +44,7 @@ struct Net : torch::nn::Module {
   at::Tensor count = register_buffer("count", at::zeros({}));
 };
 
-graph::Graph graph_of(Net& net, const at::Tensor& x) {
+graph::Graph graph_of(MeasuredNet& net, const at::Tensor& x) {
   return capture::capture(net, [&](const Tensors& in) { return Tensors{net.forward(in[0])}; }, {{"x", x}});
 }
 
@@ -69,7 +69,7 @@ class Operands : public graph::NodeObserver {
 
 TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
   at::manual_seed(3);
-  Net net;
+  MeasuredNet net;
   const at::Tensor x = at::randn({5, 3}).requires_grad_();
   const graph::Graph graph = graph_of(net, x);
   Tensors state = net.parameters();
@@ -124,7 +124,7 @@ TEST(NodeAlone, MeetsTheTensorsOfAWholeRunAndLeavesAllAsItWas) {
 
 TEST(NodeAlone, BackwardStartsWhereAResultRequiresAGradient) {
   at::manual_seed(3);
-  Net net;
+  MeasuredNet net;
   net.bias.requires_grad_(false);
   const at::Tensor x = at::randn({5, 3});
   const graph::Graph graph = graph_of(net, x);
@@ -192,7 +192,7 @@ TEST(NodeAlone, NumbersAndBranches) {
 
 TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {
   at::manual_seed(3);
-  Net net;
+  MeasuredNet net;
   graph::Graph graph = graph_of(net, at::randn({5, 3}));
   const auto refusal = [&](const Tensors& inputs) {
     return testing::refusal([&] { for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {}); });

@@ -35,7 +35,7 @@ graph::Graph chain(int calls, std::vector<graph::ModuleCall> modules, const std:
 }
 
 TEST(Policy, EveryNthCall) {
-  std::vector<graph::ModuleCall> modules = {{"", "Net", 0, 8}};
+  std::vector<graph::ModuleCall> modules = {{"", "PolicyNet", 0, 8}};
   for (int i = 0; i < 7; ++i) {
     modules.push_back(
         {"l" + std::to_string(i), i % 2 ? "torch.nn.modules.linear.Linear" : "torch::nn::LinearImpl", i, i + 1});
@@ -48,10 +48,11 @@ TEST(Policy, EveryNthCall) {
   EXPECT_EQ(every_nth_call("linear.Linear", 1)(graph), (Cuts{3, 5})) << "calls 0, 1 and 2 of that class are l1, l3, l5";
   EXPECT_EQ(every_nth_call("torch::nn::LinearImpl", 1)(graph), (Cuts{2, 4, 6}));
   EXPECT_EQ(every_nth_call("Linear", 7)(graph), Cuts{}) << "call 7 would be the eighth";
-  EXPECT_EQ(every_nth_call("Net", 1)(graph), Cuts{});
-  EXPECT_EQ(testing::refusal([&] { every_nth_call("inear", 1)(graph); }),
-            "split: no module of class inear is called; called are: BiLinear, Net, torch.nn.modules.linear.Linear, "
-            "torch::nn::LinearImpl");
+  EXPECT_EQ(every_nth_call("PolicyNet", 1)(graph), Cuts{});
+  EXPECT_EQ(
+      testing::refusal([&] { every_nth_call("inear", 1)(graph); }),
+      "split: no module of class inear is called; called are: BiLinear, PolicyNet, torch.nn.modules.linear.Linear, "
+      "torch::nn::LinearImpl");
   EXPECT_EQ(testing::refusal([&] { every_nth_call("Linear", 1)(chain(2, {})); }),
             "split: no module of class Linear is called; no call of a module is known");
   EXPECT_EQ(testing::refusal([&] { every_nth_call("Linear", 0)(graph); }),
@@ -77,7 +78,7 @@ TEST(Policy, EveryNthCallIsRefusedWhereAWriteWouldBeParted) {
 }
 
 /// Layers of different widths, one of them tied, in-place activations, a buffer that is written.
-struct Net : torch::nn::Module {
+struct PolicyNet : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     at::Tensor h = at::linear(x, first);
     h.relu_();
@@ -94,7 +95,7 @@ struct Net : torch::nn::Module {
   at::Tensor count = register_buffer("count", at::zeros({}));
 };
 
-graph::Graph captured(Net& net) {
+graph::Graph captured(PolicyNet& net) {
   return capture::capture(net, [&](const Tensors& in) { return Tensors{net.forward(in[0])}; },
                           {{"x", at::rand({5, 6})}});
 }
@@ -154,7 +155,7 @@ double flops(const Pipe& pipe, int stage) {
 
 TEST(Policy, StagesCostNoMoreThanTheBestOfAllPartitions) {
   at::manual_seed(1);
-  Net net;
+  PolicyNet net;
   const graph::Graph graph = captured(net);
   ASSERT_LT(graph.nodes.size(), 17u);
   // The cost of a node is the number of bytes it reads: a cost that a stage's graph gives as well as the whole graph.
@@ -187,7 +188,7 @@ TEST(Policy, StagesCostNoMoreThanTheBestOfAllPartitions) {
 
 TEST(Policy, MeasuringPoliciesMakeTheStagesAskedFor) {
   at::manual_seed(1);
-  Net net;
+  PolicyNet net;
   const graph::Graph graph = captured(net);
   const Tensors inputs = {at::rand({5, 6})};
   for (int stages = 1; stages <= 4; ++stages) {
@@ -202,7 +203,7 @@ TEST(Policy, MeasuringPoliciesMakeTheStagesAskedFor) {
 
 TEST(Policy, ParametersAndEstimatesNeedNoData) {
   at::manual_seed(1);
-  Net net;
+  PolicyNet net;
   graph::Graph graph = captured(net);
   const Cuts by_bytes = equal_parameter_bytes(3)(graph), by_flops = equal_estimated_flops(3)(graph);
   EXPECT_EQ(by_bytes.size(), 2u);

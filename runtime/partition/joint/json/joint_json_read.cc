@@ -194,8 +194,7 @@ void read_marks(const JsonPlace& place, JointNode& node) {
     node.recompute = static_cast<CheckpointPolicy>(word(*policy, policy_words));
   if (const auto region = place.find("region")) node.region = region->small(0, std::numeric_limits<int>::max());
   if (const auto flops = place.find("flops")) node.flops = number(*flops);
-  if (const auto symbols = place.find("free_symbols"))
-    for (const JsonPlace& symbol : symbols->items()) node.free_symbols.push_back(symbol.text());
+  if (const auto symbols = place.find("free_symbols")) node.free_symbols = symbols->texts();
   if (const auto symbol = place.find("binds")) node.binds = symbol->text();
   if (const auto budget = place.find("memory_budget")) node.memory_budget = number(*budget);
 }

@@ -20,7 +20,7 @@ enum Leg { kFirst, kSecond };
 
 constexpr double kNothingToWaitFor = -std::numeric_limits<double>::infinity();
 
-struct Frame {
+struct VGreedyFrame {
   int ranks = 0;
   int microbatches = 0;
   Durations durations;
@@ -28,21 +28,21 @@ struct Frame {
 };
 
 /// The authors' names are in brackets.
-struct Switches {
+struct VGreedySwitches {
   bool before_forwards = false;      ///< (fill_f)
   bool before_first_inputs = false;  ///< (fill_b)
 };
 
-struct Outcome {
+struct VGreedyOutcome {
   std::vector<std::vector<Action>> orders;
   std::vector<double> waited;  ///< per rank, since its first forward
   double most_waited = 0;
 };
 
-class Greedy {
+class VGreedy {
  public:
   /// `approved` is how long each rank waited in an earlier outcome; empty when there is none.
-  Greedy(const Frame& frame, const Switches& switches, const std::vector<double>& approved)
+  VGreedy(const VGreedyFrame& frame, const VGreedySwitches& switches, const std::vector<double>& approved)
       : frame_(frame),
         time_(frame.durations),
         switches_(switches),
@@ -53,14 +53,14 @@ class Greedy {
     if (!approved.empty()) most_approved_ = *std::max_element(approved.begin(), approved.end());
   }
 
-  Outcome run() && {
+  VGreedyOutcome run() && {
     first_descent();
     until_first_input();
     for (int round = 0; round < 2 * frame_.microbatches; ++round) {
       input_on_every_rank();
       forward_on_every_rank();
     }
-    Outcome outcome;
+    VGreedyOutcome outcome;
     outcome.most_waited = most_waited_;
     for (int r = 0; r < frame_.ranks; ++r) {
       while (!ranks_[r].weights.empty()) put_weight(r);
@@ -225,9 +225,9 @@ class Greedy {
     }
   }
 
-  const Frame& frame_;
+  const VGreedyFrame& frame_;
   const Durations& time_;
-  const Switches switches_;
+  const VGreedySwitches switches_;
   const std::vector<double>& approved_;
   double most_approved_ = 0;
   std::vector<Rank> ranks_;
@@ -235,10 +235,10 @@ class Greedy {
   double most_waited_ = 0;                                      ///< of any rank
 };
 
-Outcome best_outcome(const Frame& frame, const Switches& switches) {
-  Outcome best = Greedy(frame, switches, {}).run();
+VGreedyOutcome best_outcome(const VGreedyFrame& frame, const VGreedySwitches& switches) {
+  VGreedyOutcome best = VGreedy(frame, switches, {}).run();
   while (true) {
-    Outcome next = Greedy(frame, switches, best.waited).run();
+    VGreedyOutcome next = VGreedy(frame, switches, best.waited).run();
     if (next.most_waited >= best.most_waited) return best;
     best = std::move(next);
   }
@@ -247,14 +247,14 @@ Outcome best_outcome(const Frame& frame, const Switches& switches) {
 }  // namespace
 
 Schedule zb_v_greedy(const ScheduleRequest& request) {
-  const Frame frame{.ranks = request.ranks,
-                    .microbatches = request.microbatches,
-                    .durations = measured_durations(request),
-                    .kept = kept_for_weights(request)};
-  std::optional<Outcome> best;
+  const VGreedyFrame frame{.ranks = request.ranks,
+                           .microbatches = request.microbatches,
+                           .durations = measured_durations(request),
+                           .kept = kept_for_weights(request)};
+  std::optional<VGreedyOutcome> best;
   for (const bool before_first_inputs : {true, false}) {
     for (const bool before_forwards : {true, false}) {
-      Outcome outcome = best_outcome(frame, {before_forwards, before_first_inputs});
+      VGreedyOutcome outcome = best_outcome(frame, {before_forwards, before_first_inputs});
       if (!best || outcome.most_waited < best->most_waited) best = std::move(outcome);
     }
   }

@@ -22,19 +22,19 @@ using Slots = std::vector<std::vector<int>>;
 /// The slot of a rank's first micro-batch, for each kind that passes data on.
 using Pattern = std::array<int, kDataKinds>;
 
-struct Node {
+struct PatternNode {
   int slot, rank, kind, number;
 };
 
 // All actions by ascending slot.
-std::vector<Node> by_slot(const std::vector<Slots>& ranks) {
-  std::vector<Node> nodes;
+std::vector<PatternNode> by_slot(const std::vector<Slots>& ranks) {
+  std::vector<PatternNode> nodes;
   for (int r = 0; r < std::ssize(ranks); ++r) {
     for (int kind = 0; kind < std::ssize(ranks[r]); ++kind) {
       for (int i = 0; i < std::ssize(ranks[r][kind]); ++i) nodes.push_back({ranks[r][kind][i], r, kind, i});
     }
   }
-  std::sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
+  std::sort(nodes.begin(), nodes.end(), [](const PatternNode& a, const PatternNode& b) {
     return std::tie(a.slot, a.rank, a.kind) < std::tie(b.slot, b.rank, b.kind);
   });
   return nodes;
@@ -104,7 +104,7 @@ class Squeeze {
       row.kind_at.assign(nodes_.back().slot + 1, -1);
       row.holding.resize(nodes_.back().slot + 1);
     }
-    for (const Node& node : nodes_) rows_[node.rank].kind_at[node.slot] = node.kind;
+    for (const PatternNode& node : nodes_) rows_[node.rank].kind_at[node.slot] = node.kind;
     for (Row& row : rows_) {
       Holding holding;
       for (const int kind : row.kind_at) {
@@ -120,7 +120,7 @@ class Squeeze {
     enum { kBefore, kPatternRepeats, kAfter } phase = kBefore;
     bool no_middle = false;
     const int last = static_cast<int>(ranks_[0][kForwardNear].size()) - 1;
-    for (const Node& node : nodes_) {
+    for (const PatternNode& node : nodes_) {
       if (phase == kBefore && node.rank == 0 && node.kind == kInputNear) phase = no_middle ? kAfter : kPatternRepeats;
       if (node.rank == 0 && node.kind == kForwardNear && node.number == last) no_middle = true;
       const bool stays = phase == kPatternRepeats || (phase == kBefore && !has_weights_);
@@ -137,7 +137,7 @@ class Squeeze {
     std::vector<int> input_slots;  ///< of the settled input halves, ascending
   };
 
-  int after_needs(const Node& node) const {
+  int after_needs(const PatternNode& node) const {
     const Slots& own = ranks_[node.rank];
     int slot = node.number > 0 ? own[node.kind][node.number - 1] : -1;
     if (node.kind == kWeight) return std::max(slot, rows_[node.rank].input_slots[node.number]) + 1;
@@ -159,7 +159,7 @@ class Squeeze {
 
   // The first slot in [slot, node.slot) at which the rank would hold too much if the node moved to `slot`; node.slot if
   // there is none. From there on the rank holds no more than it did without the move.
-  int overfull_slot(const Row& row, const Node& node, int slot) const {
+  int overfull_slot(const Row& row, const PatternNode& node, int slot) const {
     Holding holding = holding_before(row, slot);
     holding.pass(node.kind, has_weights_);
     while (holding.activations <= most_) {
@@ -169,7 +169,7 @@ class Squeeze {
     return slot;
   }
 
-  int earliest_slot(const Node& node) {
+  int earliest_slot(const PatternNode& node) {
     Row& row = rows_[node.rank];
     advance(row, node.slot);
     int slot = after_needs(node);
@@ -187,7 +187,7 @@ class Squeeze {
     return slot;
   }
 
-  void settle(const Node& node, int slot) {
+  void settle(const PatternNode& node, int slot) {
     Row& row = rows_[node.rank];
     row.kind_at[node.slot] = -1;
     row.kind_at[slot] = node.kind;
@@ -200,7 +200,7 @@ class Squeeze {
 
   std::vector<Slots>& ranks_;
   const bool has_weights_;
-  const std::vector<Node> nodes_;
+  const std::vector<PatternNode> nodes_;
   std::vector<Row> rows_;
   int most_ = 0;
 };
@@ -208,7 +208,7 @@ class Squeeze {
 // Lets every action begin as soon as its predecessor on the rank and its needs have ended, each in one slot.
 void run_eagerly(std::vector<Slots>& ranks) {
   std::vector<int> next(ranks.size(), 0);
-  for (const Node& node : by_slot(ranks)) {
+  for (const PatternNode& node : by_slot(ranks)) {
     int slot = next[node.rank];
     const int source = source_rank(node.rank, node.kind);
     if (node.kind < kDataKinds && source >= 0 && source < std::ssize(ranks)) {
@@ -227,7 +227,7 @@ void drop_weights(std::vector<Slots>& ranks) {
   for (Slots& slots : ranks) slots.resize(kDataKinds);
 }
 
-Action action_of(const Node& node, int ranks) {
+Action action_of(const PatternNode& node, int ranks) {
   constexpr ActionType kTypes[] = {ActionType::F, ActionType::F, ActionType::I,
                                    ActionType::I, ActionType::W, ActionType::W};
   const bool near = node.kind == kForwardNear || node.kind == kInputNear || node.kind == kWeightNear;
@@ -251,7 +251,7 @@ Schedule from_pattern(const ScheduleRequest& request, const std::vector<Pattern>
   drop_weights(ranks);
   add_weights(ranks, true);
   std::vector<std::vector<Action>> orders(request.ranks);
-  for (const Node& node : by_slot(ranks)) orders[node.rank].push_back(action_of(node, request.ranks));
+  for (const PatternNode& node : by_slot(ranks)) orders[node.rank].push_back(action_of(node, request.ranks));
   return assemble(request, v_placement(request), [&](int rank) { return std::move(orders[rank]); });
 }
 

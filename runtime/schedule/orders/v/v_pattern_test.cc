@@ -8,14 +8,13 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/simulation/simulate.h"
 #include "runtime/schedule/testing/slow_run.h"
+#include "runtime/schedule/testing/zero_bubble_table.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::schedule {
 namespace {
 
-Durations times(double forward, double input, double weight, double comm) {
-  return {.forward = forward, .input = input, .weight = weight, .comm = comm};
-}
+using testing::times_of_halves;
 
 // In units of half a rank's share; the paper gives (P+2)/2 and (P+4)/3 of a whole one, rounded down.
 int published_peak(const std::string& name, int ranks) {
@@ -44,7 +43,7 @@ TEST(VPattern, AsLongAsTheAuthorsOrder) {
     const Schedule schedule = make_schedule(row.name, row.ranks, row.microbatches);
     EXPECT_EQ(testing::slow_run(schedule, Durations{}).longest_rank, row.unit) << to_csv(schedule);
     if (row.other != 0) {
-      EXPECT_EQ(testing::slow_run(schedule, times(2, 3, 1, 0.5)).longest_rank, row.other) << to_csv(schedule);
+      EXPECT_EQ(testing::slow_run(schedule, times_of_halves(2, 3, 1, 0.5)).longest_rank, row.other) << to_csv(schedule);
     }
     EXPECT_EQ(testing::slow_peak(schedule, 1), row.peak) << to_csv(schedule);
   }
@@ -71,8 +70,9 @@ TEST(VPattern, BubblesAndActivations) {
     Durations durations;
     double v_min, v_half;
   };
-  const Durations small = times(18.522 / 2, 18.086 / 2, 9.337 / 2, 0.601);  // measured models of arXiv 2401.10241
-  const Durations large = times(29.718 / 2, 29.444 / 2, 19.927 / 2, 0.527);
+  const Durations small =
+      times_of_halves(18.522 / 2, 18.086 / 2, 9.337 / 2, 0.601);  // measured models of arXiv 2401.10241
+  const Durations large = times_of_halves(29.718 / 2, 29.444 / 2, 19.927 / 2, 0.527);
   for (const Row& row : {Row{4, 8, Durations{}, 0.1864, 0.0943}, Row{8, 16, Durations{}, 0.2195, 0.1504},
                          Row{8, 24, Durations{}, 0.1579, 0.1056}, Row{16, 48, Durations{}, 0.1700, 0.1246},
                          Row{8, 24, small, 0.3353, 0.1702}, Row{8, 24, large, 0.2721, 0.1447}}) {
@@ -84,7 +84,7 @@ TEST(VPattern, BubblesAndActivations) {
     }
   }
   // As its authors warn: if W takes about half of F, v-min waits longer than 1f1b.
-  const Durations whole = times(18.522, 18.086, 9.337, 0.601);
+  const Durations whole = times_of_halves(18.522, 18.086, 9.337, 0.601);
   EXPECT_GT(simulate(make_schedule("v-min", 8, 24), small).bubble_longest_rank,
             simulate(make_schedule("1f1b", 8, 24), whole).bubble_longest_rank + 0.09);
 }

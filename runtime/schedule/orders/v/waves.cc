@@ -14,7 +14,7 @@ namespace {
 
 using enum ActionType;
 
-struct Frame {
+struct WaveFrame {
   int ranks = 0;
   int microbatches = 0;
   int under_way = 0;  ///< most micro-batches in flight
@@ -25,14 +25,14 @@ struct Frame {
 /// Which of several ready forwards goes first.
 enum class Forwards { kLatestStage, kEarliestStage, kLongestThere };
 
-struct Outcome {
+struct WaveOutcome {
   std::vector<std::vector<Action>> orders;
   double end = 0;
 };
 
-class Greedy {
+class WaveGreedy {
  public:
-  Greedy(const Frame& frame, Forwards forwards)
+  WaveGreedy(const WaveFrame& frame, Forwards forwards)
       : frame_(frame),
         forwards_(forwards),
         stages_(static_cast<int>(frame.rank_of_stage.size())),
@@ -44,7 +44,7 @@ class Greedy {
     for (int stage = 0; stage < stages_; ++stage) stages_of_rank_[frame.rank_of_stage[stage]].push_back(stage);
   }
 
-  Outcome run() && {
+  WaveOutcome run() && {
     look_.push({0, 0});
     while (!look_.empty()) {
       const auto [now, rank] = look_.top();
@@ -116,7 +116,7 @@ class Greedy {
     look_.push({end + frame_.comm, frame_.rank_of_stage[next]});
   }
 
-  const Frame& frame_;
+  const WaveFrame& frame_;
   const Forwards forwards_;
   const int stages_;
   std::vector<std::vector<int>> stages_of_rank_;
@@ -124,7 +124,7 @@ class Greedy {
   std::vector<std::vector<double>> forward_ends_, backward_ends_;  ///< per stage and micro-batch
   /// The times at which ranks should look for a ready action.
   std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> look_;
-  Outcome outcome_;
+  WaveOutcome outcome_;
 };
 
 }  // namespace
@@ -140,16 +140,16 @@ Schedule hanayo(const ScheduleRequest& request) {
                         " are accepted");
   }
   const Durations durations = measured_durations(request);
-  const Frame frame{.ranks = request.ranks,
-                    .microbatches = request.microbatches,
-                    .under_way = static_cast<int>(std::min<double>(measured_limit(request), request.microbatches)),
-                    .forward = durations.forward,
-                    .backward = durations.backward.value_or(durations.input + durations.weight),
-                    .comm = durations.comm,
-                    .rank_of_stage = v_placement(request)};
-  std::optional<Outcome> best;
+  const WaveFrame frame{.ranks = request.ranks,
+                        .microbatches = request.microbatches,
+                        .under_way = static_cast<int>(std::min<double>(measured_limit(request), request.microbatches)),
+                        .forward = durations.forward,
+                        .backward = durations.backward.value_or(durations.input + durations.weight),
+                        .comm = durations.comm,
+                        .rank_of_stage = v_placement(request)};
+  std::optional<WaveOutcome> best;
   for (const Forwards forwards : {Forwards::kLatestStage, Forwards::kEarliestStage, Forwards::kLongestThere}) {
-    Outcome outcome = Greedy(frame, forwards).run();
+    WaveOutcome outcome = WaveGreedy(frame, forwards).run();
     if (!best || outcome.end < best->end) best = std::move(outcome);
   }
   return assemble(request, frame.rank_of_stage, [&](int rank) { return std::move(best->orders[rank]); });

@@ -1,0 +1,236 @@
+#include "conformance/corpus/case_file.h"
+
+#include <algorithm>
+
+#include "conformance/corpus/features.h"
+#include "conformance/protocol/toml.h"
+#include "reference/models/parts/names.h"
+#include "runtime/error.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/text/csv.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using reference::StepKind;
+
+constexpr const char* kSchema = "plumbline-cases/1";
+constexpr int kMost = 65536;  // rows, micro-batches
+
+// Each list of words is in the order of the enumeration.
+const std::vector<std::string> kTruths = {"exact", "same-order", "bounded"};
+const std::vector<std::string> kDtypes = {"f32", "bf16", "f64", "f16"};
+const std::vector<std::string> kLosses = {"sum", "mse", "cross-entropy", "output"};
+const std::vector<std::string> kReductions = {"sum", "mean"};
+const std::vector<std::string> kSteps = {"train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze"};
+const std::vector<std::string> kOptimizers = {"sgd", "adamw"};
+const std::vector<std::string> kRecompute = {"never", "except-last", "always"};
+
+const std::vector<std::string> kKeys = {"id",
+                                        "title",
+                                        "why",
+                                        "truth",
+                                        "model",
+                                        "dtype",
+                                        "rows",
+                                        "microbatches",
+                                        "loss",
+                                        "divide_by_microbatches",
+                                        "steps",
+                                        "repeat_steps",
+                                        "optimizer",
+                                        "input_gradients",
+                                        "keyword_inputs",
+                                        "parameter_hooks",
+                                        "boundary_hooks",
+                                        "schedule",
+                                        "recompute",
+                                        "features"};
+
+std::string one_line_of(const TomlPlace& place) {
+  std::string text = place.text();
+  if (text.find('\n') != std::string::npos) place.refuse("expected one line");
+  return text;
+}
+
+bool has_step(const reference::Case& c, StepKind kind) {
+  return std::ranges::find(c.steps, kind, &reference::Step::kind) != c.steps.end();
+}
+
+/// It is a part of paths and patterns.
+std::string id_of(const TomlPlace& place) {
+  std::string id = place.text();
+  const bool plain =
+      std::ranges::all_of(id, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+  if (!plain || id.front() == '-') place.fail("lower-case letters, digits and '-'");
+  return id;
+}
+
+reference::LossSpec loss_of(const TomlPlace& place) {
+  place.expect_only({"kind", "reduction", "ignores_targets"});
+  reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(kLosses)),
+                           static_cast<reference::Reduction>(place["reduction"].one_of(kReductions))};
+  if (const auto ignores = place.find("ignores_targets")) loss.ignores_targets = ignores->boolean();
+  if (loss.ignores_targets && loss.kind != reference::LossKind::CrossEntropy)
+    place.refuse("ignores_targets goes with kind = \"cross-entropy\"");
+  return loss;
+}
+
+reference::Step step_of(const TomlPlace& place, int microbatches) {
+  if (!place.node().is_table()) {
+    const auto kind = static_cast<StepKind>(place.one_of(kSteps));
+    if (kind == StepKind::Freeze || kind == StepKind::Unfreeze)
+      place.fail("a table, such as {kind = \"freeze\", parameters = \"layers.[34].*\"}");
+    return kind;
+  }
+  reference::Step step = static_cast<StepKind>(place["kind"].one_of(kSteps));
+  switch (step.kind) {
+    case StepKind::Train:
+    case StepKind::Eval:
+      if (step.kind == StepKind::Train)
+        place.expect_only({"kind", "rows"});
+      else
+        place.expect_only({"kind", "rows", "target"});
+      if (const auto rows = place.find("rows")) step.rows = rows->small(microbatches, kMost);
+      if (const auto target = place.find("target")) step.has_target = target->boolean();
+      break;
+    case StepKind::Freeze:
+    case StepKind::Unfreeze:
+      place.expect_only({"kind", "parameters"});
+      step.parameters = place["parameters"].text();
+      break;
+    default:
+      place.expect_only({"kind"});
+  }
+  return step;
+}
+
+std::vector<reference::Step> steps_of(const TomlPlace& of_case, int microbatches) {
+  std::vector<reference::Step> once = reference::Case().steps, all;
+  if (const auto steps = of_case.find("steps")) {
+    once.clear();
+    for (const TomlPlace& place : steps->items()) once.push_back(step_of(place, microbatches));
+    if (std::ranges::none_of(once, [](const auto& step) { return step == StepKind::Train || step == StepKind::Eval; }))
+      steps->refuse("none is \"train\" or \"eval\"");
+  }
+  const auto repeat = of_case.find("repeat_steps");
+  for (int i = repeat ? repeat->small(1, 1000) : 1; i > 0; --i) all.insert(all.end(), once.begin(), once.end());
+  return all;
+}
+
+reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
+  reference::OptimizerSpec optimizer;
+  optimizer.kind = static_cast<reference::OptimizerKind>(place["kind"].one_of(kOptimizers));
+  if (optimizer.kind == reference::OptimizerKind::Sgd)
+    place.expect_only({"kind", "learning_rate", "momentum"});
+  else
+    place.expect_only({"kind", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay"});
+  optimizer.learning_rate = place["learning_rate"].not_negative();
+  for (const auto& [key, member] :
+       {std::pair{"momentum", &reference::OptimizerSpec::momentum},
+        std::pair{"beta1", &reference::OptimizerSpec::beta1}, std::pair{"beta2", &reference::OptimizerSpec::beta2},
+        std::pair{"epsilon", &reference::OptimizerSpec::epsilon},
+        std::pair{"weight_decay", &reference::OptimizerSpec::weight_decay}})
+    if (const auto value = place.find(key)) optimizer.*member = value->not_negative();
+  return optimizer;
+}
+
+/// The CSV that `place` names in the table [schedules].
+std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules, const reference::Case& c) {
+  std::vector<std::string> names;
+  if (schedules)
+    for (const auto& [key, value] : *schedules->node().as_table()) names.emplace_back(key.str());
+  if (names.empty()) place.refuse("the file has no table [schedules]");
+  const std::string name = names[place.one_of(names)];
+  const TomlPlace text = (*schedules)[name];
+  std::string csv = text.text();
+  if (!csv.ends_with('\n')) csv += '\n';  // each row is a line
+  const bool trains = has_step(c, StepKind::Train);
+  int microbatches = 0;
+  try {
+    const schedule::Schedule schedule = schedule::parse_csv(csv, "CSV");
+    schedule::require_valid(schedule, schedule::chain_edges(schedule.stages), {.forward_only = !trains});
+    microbatches = schedule.microbatches;
+  } catch (const InputError& error) {
+    text.refuse(error.what());
+  }
+  if (microbatches != c.microbatches)
+    place.refuse("'" + name + "' is for " + std::to_string(microbatches) + " micro-batches, the case has " +
+                 std::to_string(c.microbatches));
+  return csv;
+}
+
+/// Fields that contradict each other.
+void check(const TomlPlace& place, const reference::Case& c) {
+  if (c.rows < c.microbatches)
+    place.refuse(std::to_string(c.rows) + " rows are too few for " + std::to_string(c.microbatches) +
+                 " micro-batches; expected at least one for each");
+  if (c.truth == reference::Truth::Exact && !models::is_exact_model(c.model))
+    place["truth"].refuse("the data of '" + c.model +
+                          "' are no whole numbers; expected same-order or bounded, or a model exact-...");
+  const bool optimizes = has_step(c, StepKind::Optimizer);
+  if (optimizes && !place.find("optimizer")) place["steps"].refuse("\"optimizer\" needs the key 'optimizer'");
+  if (!optimizes && place.find("optimizer")) place["optimizer"].refuse("no step is \"optimizer\"");
+}
+
+reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules) {
+  place.expect_only(kKeys);
+  reference::Case c;
+  c.id = id_of(place["id"]);
+  c.title = one_line_of(place["title"]);
+  c.why = one_line_of(place["why"]);
+  c.truth = static_cast<reference::Truth>(place["truth"].one_of(kTruths));
+  c.model = models::model_names()[place["model"].one_of(models::model_names())];
+  if (const auto dtype = place.find("dtype")) c.dtype = static_cast<reference::Dtype>(dtype->one_of(kDtypes));
+  if (const auto rows = place.find("rows")) c.rows = rows->small(1, kMost);
+  if (const auto microbatches = place.find("microbatches")) c.microbatches = microbatches->small(1, kMost);
+  c.loss = loss_of(place["loss"]);
+  if (const auto divide = place.find("divide_by_microbatches")) c.divide_by_microbatches = divide->boolean();
+  c.steps = steps_of(place, c.microbatches);
+  if (const auto optimizer = place.find("optimizer")) c.optimizer = optimizer_of(*optimizer);
+  for (const auto& [key, member] : {std::pair{"input_gradients", &reference::Case::input_gradients},
+                                    std::pair{"keyword_inputs", &reference::Case::keyword_inputs},
+                                    std::pair{"parameter_hooks", &reference::Case::parameter_hooks},
+                                    std::pair{"boundary_hooks", &reference::Case::boundary_hooks}})
+    if (const auto value = place.find(key)) c.*member = value->boolean();
+  if (const auto recompute = place.find("recompute")) c.recompute = kRecompute[recompute->one_of(kRecompute)];
+  if (const auto named = place.find("features")) {
+    std::vector<std::string> known;
+    for (const Feature& feature : features()) known.push_back(feature.name);
+    for (const TomlPlace& feature : named->items()) c.features.push_back(known[feature.one_of(known)]);
+  }
+  check(place, c);
+  if (const auto schedule = place.find("schedule")) c.schedule_csv = schedule_of(*schedule, schedules, c);
+  return c;
+}
+
+}  // namespace
+
+void CaseFiles::read(const std::string& text, const std::string& file) {
+  const toml::table document = parse_toml(text, file);
+  const TomlPlace root(file, document);
+  root.expect_only({"schema", "schedules", "case"});
+  if (const TomlPlace schema = root["schema"]; schema.text() != kSchema) schema.fail('"' + std::string(kSchema) + '"');
+  const std::optional<TomlPlace> schedules = root.find("schedules");
+  if (schedules && !schedules->node().is_table()) schedules->fail("a table of CSVs: [schedules]");
+  for (const TomlPlace& place : root["case"].items()) {
+    reference::Case c = case_of(place, schedules);
+    const TomlPlace id = place["id"];
+    const auto [taken, is_new] = places_.try_emplace(c.id, id.where());
+    if (!is_new) id.refuse("'" + c.id + "' is taken, at " + taken->second + "; expected an id that no case has");
+    cases_.push_back(std::move(c));
+  }
+}
+
+std::vector<std::filesystem::path> case_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (entry.path().extension() == ".toml") files.push_back(entry.path());
+  if (error) throw InputError("--corpus: folder '" + folder.string() + "' cannot be read (" + error.message() + ")");
+  if (files.empty()) throw InputError("--corpus: folder '" + folder.string() + "' has no file *.toml");
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,196 @@
+"""A backend of plumbline as one class: it says what it can do, prepares a case and runs it.
+
+    class Mine(Backend):
+        name, schedules = "my pipeline", ["gpipe"]
+        delivers = ("output", "loss", "grad")
+
+        def run(self, case, prepared):
+            results = Results()
+            ...                                    # results.put(step, "loss", None, microbatch, "loss", value)
+            return results
+
+    if __name__ == "__main__":
+        Mine().main()                              # the verbs describe, plan and run of INTERPRETING.md, Protocol
+
+The class does the rest: the answers to describe and plan, the job file, the progress events, and result files that
+appear at once.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+import traceback
+
+from .case import load
+from .schema import FormatError, check, read_json
+
+# Of torchrun and plumbline-case, of Open MPI, of MPICH.
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
+class Backend:
+    # --- what describe answers -----------------------------------------------------------------------------------
+    name = "unnamed"
+    version = "0"
+    #: "any", or the names of the schedules that it runs
+    schedules = "any"
+    #: the kinds of results that it delivers in every case; other kinds are not compared
+    delivers = ("output", "loss", "grad")
+    #: program: it runs the op graph; stage: it runs modules that the loader made; model: it builds the named model
+    level = "program"
+    #: given: it executes schedule.csv; own: its own order of the schedule of that name
+    order = "given"
+    #: the version of LibTorch that computes; None: none
+    libtorch = None
+    features = ()
+
+    # --- what it can do: plan refuses cases that need more ---------------------------------------------------------
+    #: the kinds of steps
+    steps = ("train", "eval", "zero_grad")
+    #: operators of the opset, losses and element types of parameters; None: all
+    operators = None
+    losses = None
+    dtypes = None
+    input_gradients = False
+    parameter_hooks = False
+    boundary_hooks = False
+
+    # --- the job, set before prepare() -----------------------------------------------------------------------------
+    #: this process, as torchrun, mpirun or plumbline-case started it; alone, it acts as all ranks of the pipeline
+    rank = 0
+    world_size = 1
+    #: the longest wait for one message, in seconds
+    timeout = 60.0
+
+    def why_not(self, case):
+        """Why it cannot run the case, or None. Override it to refuse more: `return super().why_not(case) or ...`."""
+        limits = (
+            ("steps", {step["kind"] for step in case.steps}, self.steps),
+            ("operators", case.operators(), self.operators),
+            ("losses", {case.json["loss"]["kind"]}, self.losses),
+            ("element types", {case.dtype}, self.dtypes),
+        )
+        for what, needed, able in limits:
+            if able is not None and (beyond := needed - set(able)):
+                return f"{what} beyond those supported: {', '.join(sorted(beyond))}"
+        for what in ("input_gradients", "parameter_hooks", "boundary_hooks"):
+            if case.json[what] and not getattr(self, what):
+                return f"no {what.replace('_', ' ')}"
+        return None
+
+    def start(self, job):
+        """Called once, before the first case of a job: slow imports, connections between ranks."""
+
+    def prepare(self, case):
+        """Builds what run() needs for a case: this rank's stages, parameters, connections."""
+
+    def run(self, case, prepared):
+        """Executes the steps of a case. Returns the Results of this rank; `prepared` is what prepare() returned."""
+        raise NotImplementedError
+
+    # --- the verbs -------------------------------------------------------------------------------------------------
+
+    def describe(self):
+        answer = {
+            "protocol": 1,
+            "name": self.name,
+            "version": self.version,
+            "schedules": self.schedules if self.schedules == "any" else list(self.schedules),
+            "delivers": list(self.delivers),
+            "level": self.level,
+            "order": self.order,
+            "features": list(self.features),
+        }
+        answer |= {"libtorch": self.libtorch} if self.libtorch else {}
+        check(answer, "describe", f"{type(self).__name__}: describe")
+        return answer
+
+    def plan(self, job, folder):
+        """An answer for each case of the job, whose paths are relative to `folder`."""
+        for one in job["cases"]:
+            reason = self.why_not(load(os.path.join(folder, one["folder"])))
+            answer = {"id": one["id"], "schedule": one["schedule"], "supported": not reason}
+            yield answer | ({"why": reason} if reason else {})
+
+    def run_job(self, job, folder, out, tell):
+        """Runs the cases of a job. tell(number, "begins"), tell(number, "done") and tell(number, "failed", why) report
+        its progress."""
+        self.rank, self.world_size = launched() or (0, 1)
+        self.start(job)
+        self.run_cases(job, folder, out, tell)
+
+    def run_cases(self, job, folder, out, tell, first=0):
+        """This rank's part of the cases from number `first` on."""
+        self.timeout = job["timeout_seconds"]
+        for number, one in list(enumerate(job["cases"]))[first:]:
+            if self.rank == 0:
+                tell(number, "begins")
+            try:
+                case = load(os.path.join(folder, one["folder"]))
+                results = self.run(case, self.prepare(case))
+                files = [os.path.join(out, f"{one['results']}{rank}.safetensors") for rank in range(self.world_size)]
+                results.write(files[self.rank])
+                self.barrier(files)
+            except Exception as error:
+                traceback.print_exc()
+                self.failed(number, error, tell)
+                continue
+            if self.rank == 0:
+                tell(number, "done")
+
+    def failed(self, number, error, tell):
+        """After an exception in a case. Alone, it goes on with the next case; with other ranks, this one ends, and its
+        launcher ends the others."""
+        why = f"{type(error).__name__}: {error}".replace("\n", " ")
+        if self.world_size > 1:
+            print(f"plumbline: rank {self.rank}: {why}", file=sys.stderr, flush=True)
+            raise error
+        tell(number, "failed", why)
+
+    def barrier(self, files):
+        """Returns on rank 0 once every rank has written its results: each rank writes one of the files."""
+        deadline = time.monotonic() + self.timeout
+        while self.rank == 0 and (missing := [file for file in files if not os.path.exists(file)]):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no results of another rank within {self.timeout} s: {missing[0]}")
+            time.sleep(0.001)
+
+    def main(self, arguments=None):
+        """Does the verb that the command line names, and ends the process."""
+        parser = argparse.ArgumentParser(description="A backend of plumbline: INTERPRETING.md, Protocol.")
+        parser.add_argument("verb", choices=("describe", "plan", "run"))
+        parser.add_argument("--job", help="the job file")
+        parser.add_argument("--out", help="the folder for results")
+        options = parser.parse_args(arguments)
+        for name in {"plan": ("job",), "run": ("job", "out")}.get(options.verb, ()):
+            if getattr(options, name) is None:
+                parser.error(f"{options.verb} needs --{name}")
+        answer = sys.stdout
+        # The answers and events are all that plumbline reads there: any other text goes to standard error.
+        with contextlib.redirect_stdout(sys.stderr):
+            try:
+                if options.verb == "describe":
+                    print(json.dumps(self.describe()), file=answer)
+                    sys.exit(0)
+                job, folder = read_json(options.job, "job"), os.path.dirname(os.path.abspath(options.job))
+                if options.verb == "plan":
+                    print(json.dumps(list(self.plan(job, folder))), file=answer)
+                    sys.exit(0)
+            except (FormatError, OSError) as error:
+                print(f"plumbline: {error}", file=sys.stderr)
+                sys.exit(2)
+
+            def tell(number, what, why=""):
+                print(f"@plumbline case {number} {what}" + (f": {why}" if why else ""), file=answer, flush=True)
+
+            self.run_job(job, folder, options.out, tell)
+
+
+def launched():
+    """(rank, number of ranks) in the environment of a launcher; None without one."""
+    values = [next((os.environ[name] for name in names if name in os.environ), None) for names in (RANKS, SIZES)]
+    return None if None in values else (int(values[0]), int(values[1]))

@@ -1,0 +1,160 @@
+"""plumbline-case: cases of plumbline as files, and backends checked with them, without plumbline's program."""
+
+import argparse
+import contextlib
+import shutil
+import sys
+from collections import Counter
+from importlib import metadata, resources
+
+from .corpus import PACKAGED, entries, select
+from .loading import load_backend
+from .report_folder import Checker
+from .run import run
+from .schema import FormatError
+from .supervise import BackendError
+
+EXIT = "exit: 0 all as expected, 1 a failure, 2 bad input (one line says what), 3 nothing could be judged"
+
+
+class Printer:
+    """Prints verdicts as they come; unsupported and unjudged ones are counted by their reason."""
+
+    def __init__(self, verbose):
+        self._verbose, self._grouped = verbose, Counter()
+
+    def say(self, verdict):
+        if verdict.status in ("UNSUPPORTED", "NOT JUDGED") and not self._verbose:
+            self._grouped[verdict.status, verdict.clause] += 1
+        else:
+            print(verdict.sentence(), flush=True)
+
+    def summary(self, verdicts):
+        for (status, clause), count in sorted(self._grouped.items()):
+            print(f"{status} {count} x: {clause}")
+        counts = Counter(verdict.status.lower() for verdict in verdicts)
+        print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+
+
+def exit_code(verdicts):
+    if any(verdict.is_failure() for verdict in verdicts):
+        return 1
+    ran = any(verdict.status == "PASS" for verdict in verdicts)
+    return 0 if ran and not any(verdict.status == "NOT RUN" for verdict in verdicts) else 3
+
+
+def list_command(options):
+    for entry in select(entries(options.corpus), options.case):
+        print(f"{entry.case}  {entry.schedule}  {entry.ranks} ranks  {entry.folder}")
+    return 0
+
+
+def run_command(options):
+    if options.launcher and not options.ranks:
+        raise FormatError("--launcher starts ranks: give --ranks too")
+    printer = Printer(options.verbose)
+    verdicts = run(options, printer.say)
+    printer.summary(verdicts)
+    return exit_code(verdicts)
+
+
+def check_command(options):
+    printer = Printer(options.verbose)
+    checker = Checker(options.results, options.corpus or PACKAGED)
+    verdicts = checker.verdicts()
+    for verdict in verdicts:
+        printer.say(verdict)
+    printer.summary(verdicts)
+    for problem in checker.problems:
+        print(f"plumbline-case: {problem}", file=sys.stderr)
+    return 2 if checker.problems else exit_code(verdicts)
+
+
+def example_command(options):
+    with (
+        resources.files(__package__).joinpath("examples", "toy.py").open("rb") as source,
+        open(options.output, "xb") as copy,
+    ):
+        shutil.copyfileobj(source, copy)
+    print(f"{options.output}: plumbline-case run --backend {options.output}:Toy")
+    return 0
+
+
+def backend_command(options):
+    with contextlib.redirect_stdout(sys.stderr):  # only the answer to the verb may go there
+        backend = load_backend(options.backend)
+    backend.main(options.verb)
+
+
+def parser():
+    root = argparse.ArgumentParser(prog="plumbline-case", description=__doc__, epilog=EXIT)
+    root.add_argument("--version", action="version", version=f"plumbline-case {version()}")
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name, action, about, **more):
+        added = commands.add_parser(name, help=about, description=about, epilog=EXIT, **more)
+        added.set_defaults(action=action)
+        return added
+
+    def of_corpus(added):
+        added.add_argument(
+            "--corpus",
+            metavar="DIR",
+            help="the output folder of `plumbline export --expected` (default: the cases in this package)",
+        )
+
+    listing = command("list", list_command, "the cases of the corpus, and their folders")
+    listing.add_argument("--case", default="*", metavar="GLOB", help="only ids that match one of these, separated by commas")
+    of_corpus(listing)
+
+    running = command("run", run_command, "run the exact cases on a backend, and judge its results")
+    running.add_argument(
+        "--backend",
+        required=True,
+        metavar="SPEC",
+        help="FILE.py:CLASS or MODULE:CLASS, or in quotes the command of any program with the verbs describe, plan and run",
+    )
+    running.add_argument("--case", default="*", metavar="GLOB", help="only ids that match one of these, separated by commas")
+    running.add_argument("--schedule", default="*", metavar="GLOB", help="likewise for schedules")
+    running.add_argument(
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="only cases on N ranks, with a process for each (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them); default: one process acts as all ranks",
+    )
+    running.add_argument("--launcher", metavar="WORDS", help="starts the ranks instead: 'mpirun -n {np}'")
+    running.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds for a case (default: 120)")
+    running.add_argument("--report", metavar="DIR", help="keep the results and the backend's output there")
+    running.add_argument("-v", "--verbose", action="store_true", help="a line for each case that was not judged, too")
+    of_corpus(running)
+
+    checking = command("check", check_command, "judge the folder of a finished run again, from its files: exact cases only")
+    checking.add_argument(
+        "results", metavar="RESULTS", help="the folder of `plumbline run --report` or `plumbline-case run --report`"
+    )
+    checking.add_argument("-v", "--verbose", action="store_true", help="a line for each run that was not judged, too")
+    of_corpus(checking)
+
+    example = command("example", example_command, "write the toy backend to a file, to begin with")
+    example.add_argument("output", nargs="?", default="my_backend.py", metavar="FILE")
+
+    verbs = command("backend", backend_command, "do a verb of a backend: what `run` and plumbline start", prefix_chars="\0")
+    verbs.add_argument("backend", metavar="SPEC")
+    verbs.add_argument("verb", nargs="*")
+    return root
+
+
+def version():
+    try:
+        return metadata.version("plumbline-case")
+    except metadata.PackageNotFoundError:
+        return "of plumbline's sources"
+
+
+def main(arguments=None):
+    options = parser().parse_args(arguments)
+    try:
+        return options.action(options)
+    except (BackendError, FormatError, OSError) as error:
+        print(f"plumbline-case: {error}", file=sys.stderr)
+        return 3 if isinstance(error, BackendError) else 2

@@ -1,0 +1,99 @@
+"""Judges the result files of one run against the expected results of an exact case, as plumbline's own judge does."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .compare import differences, values
+from .number_text import one_line
+from .results import parse_key
+from .schema import FormatError
+from .tensors import read_stored
+
+# Gradients with a larger fraction of zeros prove too little: most wrong results would look the same.
+MOST_ZEROS = 0.75
+FAILURES = ("FAIL", "ERROR", "TIMEOUT", "MISTRUSTED", "XPASS")
+
+
+class Verdict(NamedTuple):
+    """`status` as it begins the sentence: "PASS", "FAIL", "NOT JUDGED"; `clause` is the rest of the sentence."""
+
+    case: str
+    schedule: str
+    ranks: int
+    transport: str
+    status: str
+    clause: str = ""
+
+    def sentence(self):
+        place = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}, {self.transport}"
+        head = f"{self.status} {self.case} x {self.schedule} ({place})"
+        return one_line(f"{head}: {self.clause}" if self.clause else head)
+
+    def is_failure(self):
+        return self.status in FAILURES
+
+
+def judge(case, files, delivers=None):
+    """(status, clause) on the files of all ranks. `delivers`: the kinds of results that are compared; None: all."""
+    try:
+        results = merge(files)
+    except FormatError as error:
+        return "ERROR", one_line(str(error))
+
+    def delivered(tensors):
+        return {key: stored for key, stored in tensors.items() if delivers is None or parse_key(key).kind in delivers}
+
+    expected, results = delivered(case.expected()), delivered(results)
+    wrong = differences(expected, results)
+    if wrong:
+        more = len(wrong) - 1
+        return "FAIL", wrong[0] + (f" (and {more} more tensor{'s' if more > 1 else ''})" if more else "")
+    zeros = zero_fraction(results)
+    if zeros > MOST_ZEROS:
+        return "MISTRUSTED", f"agrees, but {int(100 * zeros)} % of all gradients are zero"
+    kinds = ", ".join(sorted({parse_key(key).kind for key in results}))
+    return "PASS", f"{len(results)} tensors" + (f" ({kinds})" if kinds else "") + " equal"
+
+
+def merge(files):
+    """{key: Stored} of all ranks. Raises FormatError if a file is malformed or if ranks contradict each other."""
+    ranks = [(file, read_results(file)) for file in files]
+    merged = {}
+    for file, results in ranks:
+        for key, stored in results.items():
+            if not same_bytes(merged.setdefault(key, stored), stored):
+                raise FormatError(f"{file}: ranks disagree on {key} (copies of one tensor must be equal)")
+    # A rank that delivers a parameter has a copy of it, and must deliver every gradient that another copy has.
+    for key in sorted(merged, key=str.encode):
+        parsed = parse_key(key)
+        if parsed.kind != "grad":
+            continue
+        for file, results in ranks:
+            if key not in results and any(k.kind == "param" and k.name == parsed.name for k in map(parse_key, results)):
+                raise FormatError(f"{file}: has a copy of {parsed.name} but lacks {key}, which another rank has")
+    return merged
+
+
+def read_results(file):
+    try:
+        results = read_stored(file)
+    except FileNotFoundError:
+        raise FormatError(f"no results in {file}") from None
+    for key in results:
+        try:
+            parse_key(key)
+        except ValueError as error:
+            raise FormatError(f"{file}: {error}") from None
+    return results
+
+
+def same_bytes(a, b):
+    return a.dtype == b.dtype and a.array.shape == b.array.shape and a.array.tobytes() == b.array.tobytes()
+
+
+def zero_fraction(results):
+    """The fraction of zeros among all elements of the kinds backward and grad."""
+    gradients = [values(stored) for key, stored in results.items() if parse_key(key).kind in ("backward", "grad")]
+    elements = sum(array.size for array in gradients)
+    return sum(array.size - np.count_nonzero(array) for array in gradients) / elements if elements else 0.0

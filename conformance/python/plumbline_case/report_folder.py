@@ -1,0 +1,164 @@
+"""The folder that `plumbline run --report DIR` and `plumbline-case run --report DIR` leave.
+
+run.json                      the requested runs
+results.jsonl, report.json    recorded verdicts
+results/own-4/                the output folder of a job, by transport and number of ranks
+  job.json
+  1f1b/ID/rank0.safetensors   the results of a rank
+"""
+
+import json
+import os
+import re
+
+from .case import Case
+from .judge import Verdict, judge
+from .number_text import one_line
+from .schema import FormatError
+
+LEFT_NOTHING = ("unsupported", "skipped", "error", "timeout", "not-run")
+RUN_SCHEMA = "plumbline-run/1"
+
+
+def read_record(folder):
+    """run.json. Raises FormatError, in one line, if it is missing or malformed."""
+    path = os.path.join(folder, "run.json")
+    if not os.path.exists(path):
+        raise FormatError(
+            f"{folder}: no run.json; expected the folder of `plumbline run --report` or `plumbline-case run --report`"
+        )
+    with open(path, encoding="utf-8") as file:
+        try:
+            record = json.load(file)
+            if record["schema"] != RUN_SCHEMA:
+                raise FormatError(f"{path}: schema: expected {RUN_SCHEMA}, got {record['schema']}")
+            for run in record["runs"]:
+                run["case"], run["schedule"], run["ranks"], run["transport"], run["unsupported"], run["csv"]
+            record["seed"], record["microbatches"], record["describe"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: not the record of a run ({type(error).__name__}: {error})") from None
+    return record
+
+
+def recorded_verdicts(folder):
+    """{(case, schedule, ranks, transport): verdict} as the run recorded them: report.json of a finished run, else the
+    lines of results.jsonl."""
+    path = os.path.join(folder, "report.json")
+    try:
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                verdicts = json.load(file)["verdicts"]
+        else:
+            path = os.path.join(folder, "results.jsonl")
+            with open(path, encoding="utf-8") as file:  # an interrupted run may leave an unfinished last line
+                verdicts = [json.loads(line) for line in file if line.endswith("\n")]
+        return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}
+    except FileNotFoundError:
+        return {}
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: not a list of verdicts ({type(error).__name__}: {error})") from None
+
+
+def append_recorded(folder, verdict, case, backend):
+    """Adds the verdict on a run without results to results.jsonl, with the members that plumbline's have."""
+    line = {"case": verdict.case, "title": case.json["title"], "schedule": verdict.schedule, "backend": backend}
+    line |= {"device": "cpu", "dtype": case.dtype.lower(), "ranks": verdict.ranks, "transport": verdict.transport}
+    line |= {"truth": case.truth, "status": verdict.status.lower(), "reason": one_line(verdict.clause)}
+    line |= {"sentence": verdict.sentence(), "checked": [], "tensors": 0, "elements": 0, "seconds": 0.0, "repro": ""}
+    line |= {"waiver": "", "bound_use": None, "first": None, "differing_tensors": 0, "differences": []}
+    with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def output_folder(folder, transport, ranks):
+    return os.path.join(folder, "results", f"{transport}-{ranks}")
+
+
+def result_prefix(case, schedule):
+    """The common prefix of the files of a run, relative to the output folder of its job."""
+    return os.path.join(os.path.basename(schedule), case, "rank")
+
+
+def rank_files(prefix, transport, ranks):
+    """The result files of a run: of our own runtime one for each rank, of a foreign backend ("own") those that exist.
+    Raises FormatError for a file of a rank that the run does not have."""
+    if transport != "own":
+        return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
+    found = {}
+    folder, start = os.path.split(prefix)
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        match = re.fullmatch(re.escape(start) + r"(0|[1-9][0-9]*)\.safetensors", name)
+        if match:
+            found[int(match[1])] = os.path.join(folder, name)
+    for rank in sorted(found):
+        if rank >= ranks:
+            known = "1 rank: 0" if ranks == 1 else f"{ranks} ranks: 0 to {ranks - 1}"
+            raise FormatError(f"{found[rank]}: no such rank; the job has {known}")
+    return [found[rank] for rank in sorted(found)]
+
+
+class Checker:
+    """Judges the runs of a report folder with the expected results of a corpus."""
+
+    def __init__(self, folder, corpus):
+        self.folder, self.corpus = folder, corpus
+        self.record, self.recorded = read_record(folder), recorded_verdicts(folder)
+        self.delivers = (self.record["describe"] or {}).get("delivers")
+        #: runs whose recorded verdict contradicts their files, a line each
+        self.problems = []
+
+    def verdicts(self):
+        return [self.verdict(run) for run in self.record["runs"]]
+
+    def verdict(self, run):
+        identity = (run["case"], run["schedule"], run["ranks"], run["transport"])
+        said = self.recorded.get(identity)
+        if said and left_nothing(said):
+            return as_recorded(identity, said)
+        if run["unsupported"]:
+            return Verdict(*identity, "UNSUPPORTED", run["unsupported"])
+        judged = Verdict(*identity, *self.judge(run))
+        if not said or judged.status == "NOT JUDGED":
+            return judged
+        recorded = as_recorded(identity, said)
+        waived = {"XFAIL": "FAIL", "XPASS": "PASS"}.get(recorded.status, recorded.status)
+        unwaived = recorded.clause.removesuffix(f" [{said['waiver']}]") if said["waiver"] else recorded.clause
+        if (waived, unwaived) != (judged.status, judged.clause):
+            self.problems.append(f'the run recorded "{recorded.sentence()}", its files say "{judged.sentence()}"')
+            return judged
+        return recorded
+
+    def judge(self, run):
+        """(status, clause)"""
+        out = output_folder(self.folder, run["transport"], run["ranks"])
+        try:
+            files = rank_files(
+                os.path.join(out, result_prefix(run["case"], run["schedule"])), run["transport"], run["ranks"]
+            )
+        except FormatError as error:
+            return "ERROR", str(error)
+        if not any(map(os.path.exists, files)):
+            return "NOT RUN", "the run ended before it"
+        folder = os.path.join(self.corpus, run["case"], f"{run['schedule']}-{run['ranks']}")
+        if not os.path.exists(os.path.join(folder, "case.json")):
+            return "NOT JUDGED", "the corpus has no expected results for this schedule and number of ranks"
+        case = Case(folder)
+        if case.truth != "exact":
+            return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
+        if not case.has_expected():
+            return "NOT JUDGED", "the corpus has no expected results for it"
+        if str(case.json["seed"]) != self.record["seed"] or self.record["microbatches"] not in (0, case.microbatches):
+            return "NOT JUDGED", "the run has another seed or number of micro-batches than the corpus"
+        return judge(case, files, self.delivers)
+
+
+def left_nothing(said):
+    if said["status"] == "xfail":
+        return said["first"] is None and said["tensors"] == 0
+    return said["status"] in LEFT_NOTHING
+
+
+def as_recorded(identity, said):
+    """The verdict of the record, in the words of the record."""
+    verdict = Verdict(*identity, {"not-run": "NOT RUN"}.get(said["status"], said["status"].upper()))
+    return verdict._replace(clause=said["sentence"].removeprefix(verdict.sentence()).removeprefix(": "))

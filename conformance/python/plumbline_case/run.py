@@ -1,0 +1,116 @@
+"""plumbline-case run: the exact cases of a corpus on a backend, judged as they end."""
+
+import contextlib
+import os
+import tempfile
+
+from .case import Case
+from .corpus import entries, select
+from .judge import Verdict, judge
+from .loading import command
+from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
+from .schema import FormatError
+from .supervise import Supervisor, write_json
+
+TRANSPORT = "own"  # the backend's
+
+
+def run(options, say):
+    """Runs the cases that the options select; calls say(verdict) for each. Returns the verdicts."""
+    with contextlib.ExitStack() as stack:
+        report = options.report or stack.enter_context(tempfile.TemporaryDirectory())
+        if os.path.exists(os.path.join(report, "results")):
+            raise FormatError(f"--report {report}: holds results already; give another folder")
+        os.makedirs(report, exist_ok=True)
+        supervisor = Supervisor(
+            command(options.backend), os.path.join(report, "backend.log"), options.ranks, options.launcher, options.timeout
+        )
+        return Run(options, supervisor, report, say).verdicts()
+
+
+class Run:
+    def __init__(self, options, supervisor, report, say):
+        self.supervisor, self.report, self._say, self._verdicts = supervisor, report, say, []
+        self.describe = supervisor.describe()
+        chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
+        takes = self.describe["schedules"]
+        self.entries = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
+        if not self.entries:
+            raise FormatError(f"no case comes under the schedules of {self.describe['name']}: {', '.join(takes)}")
+
+    def verdicts(self):
+        jobs = {}
+        for entry in self.entries:
+            jobs.setdefault(entry.ranks, []).append(entry)
+        for ranks, of_job in sorted(jobs.items()):
+            self._run_job(ranks, of_job)
+        self._record()
+        return self._verdicts
+
+    def _run_job(self, ranks, of_job):
+        out = self._out(ranks)
+        cases = [
+            {
+                "id": entry.case,
+                "schedule": entry.schedule,
+                "folder": os.path.relpath(entry.folder, out),
+                "results": result_prefix(entry.case, entry.schedule),
+            }
+            for entry in of_job
+        ]
+        seed = Case(of_job[0].folder).json["seed"]
+        job = {"format": "plumbline-job/1", "ranks": ranks, "seed": seed, "timeout_seconds": self.supervisor.seconds}
+        job_file = os.path.join(out, "job.json")
+        write_json(job_file, job | {"cases": cases})
+        plan = self.supervisor.plan(job_file)
+        left = []
+        for one, entry in zip(cases, of_job):
+            answer = plan.get((entry.case, entry.schedule), "")
+            if answer is None:
+                left.append(one)
+            else:
+                self._put(one, ranks, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
+        for one, status, reason in self.supervisor.run(job | {"cases": left}, out):
+            if status is None:
+                status, reason = self._judge(one, ranks, out)
+            self._put(one, ranks, status, reason)
+        write_json(job_file, job | {"cases": cases})
+
+    def _out(self, ranks):
+        return output_folder(self.report, TRANSPORT, ranks)
+
+    def _judge(self, one, ranks, out):
+        try:
+            files = rank_files(os.path.join(out, one["results"]), TRANSPORT, ranks)
+        except FormatError as error:
+            return "ERROR", str(error)
+        if not files:
+            return "ERROR", f"said to be done, but there is no file {one['results']}0.safetensors nor of another rank"
+        case = Case(os.path.join(out, one["folder"]))
+        if case.truth != "exact" or not case.has_expected():
+            return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
+        return judge(case, files, self.describe["delivers"])
+
+    def _put(self, one, ranks, status, clause):
+        verdict = Verdict(one["id"], one["schedule"], ranks, TRANSPORT, status, clause)
+        self._verdicts.append(verdict)
+        if status in ("ERROR", "TIMEOUT"):  # files tell the others
+            append_recorded(self.report, verdict, Case(os.path.join(self._out(ranks), one["folder"])), self.describe["name"])
+        self._say(verdict)
+
+    def _record(self):
+        """run.json, with which `plumbline check` and `plumbline-case check` judge the folder again."""
+        runs = [
+            {
+                "case": v.case,
+                "schedule": v.schedule,
+                "csv": "",
+                "ranks": v.ranks,
+                "transport": v.transport,
+                "unsupported": v.clause if v.status == "UNSUPPORTED" else "",
+            }
+            for v in self._verdicts
+        ]
+        seed = Case(self.entries[0].folder).json["seed"]
+        record = {"schema": RUN_SCHEMA, "backend": self.describe["name"], "describe": self.describe, "seed": str(seed)}
+        write_json(os.path.join(self.report, "run.json"), record | {"microbatches": 0, "options": {}, "runs": runs})

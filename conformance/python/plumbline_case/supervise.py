@@ -1,0 +1,219 @@
+"""Runs cases on a backend in processes of its own, without plumbline's program: what `plumbline run --backend` does.
+
+A crash or a hang ends only the current case: the processes are killed, and the others run in new ones.
+"""
+
+import json
+import os
+import queue
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from .schema import FormatError, check
+
+EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
+START = 120.0  # seconds until describe and plan end, and until run's first event
+GRACE = 2.0  # seconds in which the other ranks may end after one has failed
+
+
+class BackendError(Exception):
+    """The backend did not start or does not keep the protocol: nothing can be judged. One line."""
+
+
+class Supervisor:
+    """`words` start the backend. `processes`: the number of ranks to start, None for one process that acts as all;
+    `launcher`: words that start them in place of this class ("mpirun -n {np}")."""
+
+    def __init__(self, words, log, processes=None, launcher=None, seconds=120.0):
+        self.words, self.log, self.seconds = words, log, seconds
+        self.processes, self.launcher = processes, launcher
+
+    def describe(self):
+        answer = self._answer("describe")
+        self._check(answer, "describe")
+        return answer
+
+    def _check(self, answer, schema):
+        try:
+            check(answer, schema, schema)
+        except FormatError as error:
+            raise BackendError(str(error)) from None
+
+    def plan(self, job_file):
+        """{(id, schedule): None or why not}"""
+        answers = self._answer("plan", "--job", job_file)
+        self._check(answers, "plan")
+        return {(a["id"], a["schedule"]): None if a["supported"] else a["why"] for a in answers}
+
+    def _answer(self, verb, *options):
+        with open(self.log, "ab") as log:
+            try:
+                done = subprocess.run(
+                    [*self.words, verb, *options],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    timeout=START,
+                )
+            except subprocess.TimeoutExpired:
+                raise BackendError(f"{verb}: no end within {START:.0f} s") from None
+            except OSError as error:
+                raise BackendError(f"{verb}: {error}") from None
+        if done.returncode:
+            raise BackendError(f"{verb}: exited with code {done.returncode}: {last_words(self.log)}")
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise BackendError(f"{verb}: expected one JSON value, got {done.stdout[:80]!r}") from None
+
+    def run(self, job, out):
+        """Runs the cases of the job, whose files are relative to `out`. Yields (case, status, reason) as they end:
+        status None: it is done, and its files can be judged; else "ERROR" or "TIMEOUT". Raises BackendError if the
+        backend ends before the first event."""
+        left, started = list(job["cases"]), False
+        while left:
+            job_file = os.path.join(out, "job.json")
+            write_json(job_file, job | {"cases": left})
+            running, reported = None, 0
+            with Processes(self, ["run", "--job", job_file, "--out", out], job["ranks"]) as processes:
+                for event in processes.events(lambda: self.seconds if running is not None else START):
+                    match = EVENT.fullmatch(event)
+                    number = int(match[1]) if match else None
+                    if not match or number != reported or (match[2] == "begins") != (running is None):
+                        processes.problem = f"an event that does not follow: {event[:80]}"
+                        break
+                    started = True
+                    if match[2] == "begins":
+                        running = left[number]
+                        continue
+                    yield running, None if match[2] == "done" else "ERROR", match[2].removeprefix("failed: ")
+                    running, reported = None, reported + 1
+            if running is not None:
+                yield running, "TIMEOUT" if processes.late else "ERROR", processes.reason()
+                reported += 1
+            elif not started:
+                raise BackendError(f"run: {processes.reason()}")
+            elif reported == 0 or processes.succeeded():
+                for case in left[reported:]:
+                    yield case, "ERROR", f"did not begin: {processes.reason()}"
+                return
+            left = left[reported:]
+
+
+class Processes:
+    """The processes of one start; on leaving, none of them is left."""
+
+    def __init__(self, supervisor, verb, ranks):
+        self._log, self.problem, self.late = supervisor.log, None, False
+        self._log_begin = os.path.getsize(self._log) if os.path.exists(self._log) else 0
+        count, self._started, self._lines = supervisor.processes or 1, [], queue.Queue()
+        words = [*supervisor.words, *verb]
+        starts = [(words, {})]
+        if supervisor.launcher:
+            starts = [([w.replace("{np}", str(count)) for w in shlex.split(supervisor.launcher)] + words, {})]
+        elif supervisor.processes:
+            shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count)}
+            shared["LOCAL_WORLD_SIZE"] = str(count)
+            starts = [(words, shared | {"RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(count)]
+        with open(self._log, "ab") as log:
+            for number, (argv, environment) in enumerate(starts):
+                try:
+                    process = subprocess.Popen(
+                        argv,
+                        env=os.environ | environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE if number == 0 else log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    self.problem = str(error)
+                    break
+                self._started.append(process)
+        if self._started:
+            threading.Thread(target=self._read, args=[self._started[0].stdout], daemon=True).start()
+
+    def _read(self, stream):
+        for line in stream:
+            self._lines.put(line.decode(errors="replace").rstrip("\n"))
+        self._lines.put(None)
+
+    def events(self, seconds):
+        """The lines of rank 0 that are events, until all processes have ended, one has failed, or no event comes within
+        seconds()."""
+        deadline, ending, more = time.monotonic() + seconds(), None, True
+        while not self.problem:
+            try:
+                line = self._lines.get(timeout=0.02)
+                more = line is not None
+                if more and line.startswith("@plumbline"):
+                    yield line
+                    deadline = time.monotonic() + seconds()
+                continue
+            except queue.Empty:
+                pass
+            codes, now = [process.poll() for process in self._started], time.monotonic()
+            if None not in codes and not more:
+                return
+            if ending is None and (any(codes) or None not in codes):
+                ending = now
+            if ending is not None and now > ending + GRACE:
+                return
+            if now > deadline:
+                self.late = True
+                return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.codes = [process.poll() for process in self._started]
+        for process in self._started:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)  # its children too
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+    def succeeded(self):
+        return not self.problem and not self.late and bool(self.codes) and not any(self.codes) and None not in self.codes
+
+    def reason(self):
+        if self.problem:
+            return self.problem
+        if self.late:
+            return "no event in time"
+        killed = next((-code for code in self.codes if code is not None and code < 0), None)
+        if killed:
+            return f"killed by signal {killed} ({signal.strsignal(killed)})"
+        failed = next((code for code in self.codes if code), 0)
+        words = last_words(self._log, self._log_begin)
+        return words if failed and words else f"ended with exit code {failed}"
+
+
+def last_words(log, begin=0):
+    """The text after the first "plumbline: " in the log, else its last line."""
+    with open(log, "rb") as file:
+        file.seek(begin)
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip(" -\t")]
+    named = [line.partition("plumbline: ")[2] for line in lines if line.startswith("plumbline: ")]
+    return (named[:1] or lines[-1:] or [""])[0]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def write_json(path, document):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".tmp", path)

@@ -1,0 +1,192 @@
+"""Backends as classes: run, pytest plugin and verbs of plumbline-case, against plumbline.
+
+PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p backend_test.py
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = os.path.dirname(HERE)
+PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
+TOY = "plumbline_case.examples.toy"
+CASES = "exact-mlp-sum,exact-mlp-mean"
+
+# Backends that break the rules in one case each.
+PROBES = '''
+import os, sys, time, zlib
+from plumbline_case import Results
+from plumbline_case.examples.toy import Toy
+
+print("a line of an import, which is no answer")
+
+class Faulty(Toy):
+    """With both cases in a job, the first one goes wrong in the way that a variable names."""
+    def run(self, case, prepared):
+        print("@plumbline is fun, says a line that is no event")
+        fault = os.environ.get("FAULT") if case.id == "exact-mlp-mean" else None
+        if fault == "raise": raise ValueError("two\\nlines")
+        if fault == "kill": os.kill(os.getpid(), 9)
+        if fault == "exit": sys.exit("plumbline: out of paper")
+        if fault == "leave": os._exit(0)
+        if fault == "hang": time.sleep(1000)
+        if fault == "nothing": return Results()
+        return super().run(case, prepared)
+
+class Split(Toy):
+    """Every rank computes everything and delivers its share of the names; the last rank fails if it is told to."""
+    def run(self, case, prepared):
+        assert self.world_size == case.ranks, self.world_size
+        if os.environ.get("FAULT") == "rank" and self.rank == case.ranks - 1 and case.id == "exact-mlp-mean":
+            raise ValueError("no more")
+        results = super().run(case, prepared)
+        return Results({k: x for k, x in results.items() if zlib.crc32(k.split("/", 4)[4].encode()) % self.world_size == self.rank})
+
+class Declines(Toy):
+    operators = ()
+    schedules = ["1f1b", "gpipe"]
+
+class NotABackend:
+    pass
+'''
+
+
+def start(words, **environment):
+    environment = os.environ | {"PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment)
+
+
+class Backends(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+        cls.corpus = os.path.join(cls.folder, "corpus")
+        for case in (*CASES.split(","), "mlp"):
+            done = start([PROGRAM, "export", "--case", case, "--ranks", "2", "--expected", "-o", cls.corpus])
+            assert done.returncode == 0, done.stderr
+        cls.probes = os.path.join(cls.folder, "probes.py")
+        with open(cls.probes, "w", encoding="utf-8") as file:
+            file.write(PROBES)
+
+    def setUp(self):
+        self.reports = 0
+
+    def run_cases(self, spec, *more, **environment):
+        """(exit code, the sentences, standard error, the report's folder)"""
+        self.reports += 1
+        report = os.path.join(self.folder, f"{self.id()}-{self.reports}")
+        words = [
+            sys.executable,
+            "-m",
+            "plumbline_case",
+            "run",
+            "--backend",
+            spec,
+            "--corpus",
+            self.corpus,
+            "--report",
+            report,
+        ]
+        done = start([*words, *more], **environment)
+        return done.returncode, done.stdout.splitlines()[:-1], done.stderr, report
+
+    def faulty(self, name, **environment):
+        return self.run_cases(f"{self.probes}:{name}", "--case", CASES, **environment)
+
+    def test_right_and_wrong_scale_as_plumbline_says(self):
+        for name, code in ("Toy", 0), ("WrongScale", 1):
+            found, lines, _, report = self.run_cases(f"{TOY}:{name}", "--case", CASES)
+            self.assertEqual(found, code)
+            theirs = os.path.join(self.folder, f"theirs-{name}")
+            command = shlex.join([sys.executable, "-m", "plumbline_case", "backend", f"{TOY}:{name}"])
+            for case in CASES.split(","):
+                words = ["run", "--backend", command, "--case", case, "--schedule", "1f1b", "--ranks", "2", "--report"]
+                start([PROGRAM, *words, theirs])
+                with open(os.path.join(theirs, "report.json"), encoding="utf-8") as file:
+                    said = json.load(file)["verdicts"][0]["sentence"]
+                self.assertIn(said, lines)
+                self.assertTrue(said.startswith("FAIL" if code else "PASS"), said)
+            checked = start([PROGRAM, "check", report])
+            self.assertEqual(checked.returncode, code, checked.stderr)
+            self.assertIn("the folder is consistent: 2 runs, 0 problems", checked.stdout)
+            again = start([sys.executable, "-m", "plumbline_case", "check", report, "--corpus", self.corpus])
+            self.assertEqual((again.returncode, again.stdout.splitlines()[:-1]), (code, lines))
+
+    def test_what_goes_wrong_in_one_case(self):
+        for fault, expected in (
+            ("raise", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ValueError: two lines"),
+            ("kill", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): killed by signal 9 (Killed)"),
+            ("exit", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): out of paper"),
+            ("leave", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ended with exit code 0"),
+            ("hang", "TIMEOUT exact-mlp-mean x 1f1b (2 ranks, own): no event in time"),
+            ("nothing", "FAIL exact-mlp-mean x 1f1b (2 ranks, own): step 0, stage 0, micro-batch 0: forward "),
+        ):
+            more = ["--timeout", "10"] if fault == "hang" else []
+            with self.subTest(fault):
+                code, lines, errors, report = self.run_cases(f"{self.probes}:Faulty", "--case", CASES, *more, FAULT=fault)
+                self.assertEqual(code, 1, errors)
+                self.assertTrue(lines[0].startswith(expected), lines)
+                self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
+                again = start([sys.executable, "-m", "plumbline_case", "check", report, "--corpus", self.corpus])
+                self.assertEqual(again.stdout.splitlines()[:-1], lines)
+
+    def test_a_process_for_each_rank(self):
+        split = f"{self.probes}:Split"
+        code, lines, errors, report = self.run_cases(split, "--case", CASES, "--ranks", "2")
+        self.assertEqual((code, len(lines)), (0, 2), (lines, errors))
+        files = os.path.join(report, "results", "own-2", "1f1b", "exact-mlp-sum")
+        self.assertEqual(sorted(os.listdir(files)), ["rank0.safetensors", "rank1.safetensors"])
+        code, lines, _, report = self.run_cases(split, "--case", CASES, "--ranks", "2", FAULT="rank")
+        self.assertEqual(code, 1)
+        self.assertEqual(lines[0], "ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 1: ValueError: no more")
+        self.assertTrue(lines[1].startswith("PASS exact-mlp-sum"), lines)
+
+    def test_unsupported_and_unjudged_cases_are_counted_and_do_not_pass(self):
+        code, lines, _, _ = self.faulty("Declines")
+        self.assertEqual((code, lines), (3, ["UNSUPPORTED 2 x: operators beyond those supported: aten::abs, aten::linear"]))
+        code, lines, _, _ = self.run_cases(f"{self.probes}:Faulty", "--case", "mlp")
+        self.assertEqual(code, 3)
+
+    def test_wrong_use_is_one_line(self):
+        for words, part in (
+            (["run", "--backend", "no/file.py:Toy"], "no file no/file.py"),
+            (["run", "--backend", f"{self.probes}:NotABackend"], "no class NotABackend that derives"),
+            (["run", "--backend", f"{TOY}:Toy", "--case", "nothing"], "'nothing' matches none of exact-mlp-mean"),
+            (["run", "--backend", f"{TOY}:Toy", "--ranks", "3"], "--ranks 3: the corpus has cases on 2 ranks"),
+            (["run", "--backend", f"{TOY}:Toy", "--corpus", "/nowhere"], "/nowhere: no cases"),
+            (["check", self.corpus], "no run.json"),
+            (["backend", f"{TOY}:Toy", "plan", "--job", "/nowhere"], "/nowhere"),
+        ):
+            corpus = [] if "--corpus" in words or words[0] == "backend" else ["--corpus", self.corpus]
+            done = start([sys.executable, "-m", "plumbline_case", *words, *corpus])
+            self.assertIn(done.returncode, (2, 3), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(part, done.stderr)
+
+    def test_cases_as_tests(self):
+        """The plugin is not installed here: -p loads what the entry point loads."""
+        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-rs", "-q", self.folder + "/empty"]
+        os.makedirs(self.folder + "/empty", exist_ok=True)
+        options = ["--plumbline-corpus", self.corpus, "--plumbline-cases", CASES]
+        right = start([*plugin, *options, "--plumbline-backend", f"{TOY}:Toy"])
+        self.assertEqual(right.returncode, 0, right.stdout)
+        self.assertIn("2 passed", right.stdout)
+        wrong = start([*plugin, *options, "--plumbline-backend", f"{TOY}:WrongScale"])
+        self.assertEqual(wrong.returncode, 1, wrong.stdout)
+        self.assertIn("FAIL exact-mlp-sum x 1f1b (2 ranks, own): step 0: gradient `", wrong.stdout)
+        declined = start([*plugin, *options, "--plumbline-backend", f"{self.probes}:Declines"])
+        self.assertIn("operators beyond those supported: aten::abs, aten::linear", declined.stdout)
+        self.assertIn("2 skipped", declined.stdout)
+        inert = start([sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder + "/empty"])
+        self.assertIn("no tests ran", inert.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

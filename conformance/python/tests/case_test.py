@@ -1,0 +1,184 @@
+"""The loader in NumPy: files, slices of the batch, formats.
+
+PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p case_test.py
+"""
+
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+from plumbline_case import FormatError, Results, bf16_to_f32, f32_to_bf16, load, read_tensors, write_tensors  # noqa: E402
+from plumbline_case.results import parse_key  # noqa: E402
+
+PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
+
+
+def export(folder, case, *more):
+    done = subprocess.run(
+        [PROGRAM, "export", "--case", case, *more, "-o", folder], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return os.path.join(folder, case, "1f1b-4")
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.pristine = export(holder.name, "exact-mlp-sum")
+        cls.contents = {path.name: path.read_bytes() for path in pathlib.Path(cls.pristine).iterdir()}
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.case = holder.name
+        for name, content in self.contents.items():
+            with open(os.path.join(self.case, name), "wb") as file:
+                file.write(content)
+
+    def refusal(self):
+        try:
+            load(self.case).tensors
+        except FormatError as error:
+            self.assertNotIn("\n", str(error))
+            return str(error)
+        return "accepted"
+
+    def change(self, file, edit):
+        document = json.loads(self.contents[file])
+        edit(document)
+        with open(os.path.join(self.case, file), "w", encoding="utf-8") as text:
+            json.dump(document, text)
+
+    def test_unchanged_files_are_accepted(self):
+        self.assertEqual(self.refusal(), "accepted")
+
+    def test_unknown_members(self):
+        self.change("case.json", lambda document: document["loss"].update(scale=2))
+        self.assertIn("case.json: loss: unknown member 'scale'; expected kind, reduction, ignored_target", self.refusal())
+
+    def test_missing_members(self):
+        self.change("case.json", lambda document: document["loss"].pop("kind"))
+        self.assertIn("case.json: loss: member 'kind' is missing", self.refusal())
+
+    def test_whole_numbers_are_integers(self):
+        self.change("program.json", lambda document: document.update(opset=1.0))
+        self.assertIn("program.json: opset: expected 1, got 1.0", self.refusal())
+
+    def test_whole_numbers_as_indices(self):
+        def edit(document):
+            stage = document["programs"][0]["stages"][0]
+            stage["inputs"][0]["value"] = float(stage["inputs"][0]["value"])
+
+        self.change("program.json", edit)
+        self.assertIn("programs[0].stages[0].inputs[0].value: expected integer or null, got ", self.refusal())
+
+    def test_another_version(self):
+        self.change("program.json", lambda document: document.update(opset=2))
+        self.assertIn("program.json: opset: expected 1, got 2", self.refusal())
+
+    def test_a_repeated_member(self):
+        with open(os.path.join(self.case, "case.json"), "wb") as file:
+            file.write(b'{"format": "x",' + self.contents["case.json"].lstrip()[1:])
+        self.assertIn("case.json: not JSON (an object names a member twice)", self.refusal())
+
+    def test_corrupt_tensor_files(self):
+        whole = self.contents["tensors.safetensors"]
+        (length,) = struct.unpack("<Q", whole[:8])
+        for name, corrupted in {
+            "truncated": whole[:-1],
+            "longer": whole + b"x",
+            "no header": whole[:4],
+            "4 GiB header": struct.pack("<Q", 1 << 32) + whole[8:],
+            "header cut": struct.pack("<Q", length - 9) + whole[8:],
+            "wrong dtype": whole.replace(b'"F32"', b'"F31"', 1),
+            "negative shape": whole.replace(b'"shape":[8', b'"shape":[-', 1),
+        }.items():
+            with open(os.path.join(self.case, "tensors.safetensors"), "wb") as file:
+                file.write(corrupted)
+            self.assertIn("tensors.safetensors", self.refusal(), name)
+
+    def test_files_round_trip(self):
+        seed = random.randrange(2**32)
+        draw = np.random.default_rng(seed)
+        tensors = {
+            "a": draw.normal(size=(3, 4)).astype(np.float32).T,
+            "bits": draw.integers(0, 2**16, 5).astype(np.uint16),
+            "big-endian": np.arange(3, dtype=">i4"),
+            "scalar": np.array(3),
+            "empty": np.empty((0, 2)),
+            "é": np.array([True, False]),
+        }
+        path = os.path.join(self.case, "written.safetensors")
+        write_tensors(path, tensors)
+        read = read_tensors(path)
+        self.assertEqual(read.keys(), tensors.keys())
+        for name, array in tensors.items():
+            np.testing.assert_array_equal(read[name], array, f"seed {seed}: {name}")
+            self.assertEqual(read[name].dtype.itemsize, array.dtype.itemsize)
+        self.assertEqual([f for f in os.listdir(self.case) if f.endswith(".tmp")], [])
+        with self.assertRaisesRegex(FormatError, "c: expected an array of .*, got complex128"):
+            write_tensors(path, {"c": np.ones(1, complex)})
+
+    def test_plumbline_writes_the_same_bytes(self):
+        copy = os.path.join(self.case, "copy.safetensors")
+        write_tensors(copy, read_tensors(os.path.join(self.case, "tensors.safetensors")))
+        with open(copy, "rb") as file:
+            self.assertEqual(file.read(), self.contents["tensors.safetensors"])
+
+
+class Data(unittest.TestCase):
+    def test_bf16(self):
+        """The next number with 16 bits, by its neighbours: at most half a step away."""
+        seed = random.randrange(2**32)
+        draw = np.random.default_rng(seed)
+        values = np.concatenate(
+            [draw.normal(size=1000) * 2.0 ** draw.integers(-120, 120, 1000), [0, -0.0, 1, 1 + 2**-8, 1 + 3 * 2**-8]]
+        )
+        values = values.astype(np.float32)
+        bits = f32_to_bf16(values)
+        back = bf16_to_f32(bits).astype(float)
+        for step in (-1, 1):
+            other = bf16_to_f32((bits.astype(np.int32) + step).clip(0, 0xFF7F).astype(np.uint16)).astype(float)
+            self.assertFalse((np.abs(other - values) < np.abs(back - values)).any(), f"seed {seed}")
+        self.assertEqual(list(bf16_to_f32(f32_to_bf16(np.float32([1 + 2**-8, 1 + 3 * 2**-8])))), [1, 1 + 2**-6])
+        self.assertTrue(np.isnan(bf16_to_f32(f32_to_bf16(np.float32([float("nan")])))).all())
+
+    def test_micro_batches_are_consecutive_and_cover_the_batch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            case = load(export(folder, "uneven-mean"))
+            rows = [len(case.target(0, m)) for m in range(case.microbatches)]
+            whole = case.batch_target(0)
+            self.assertEqual(rows, [len(piece) for piece in np.array_split(whole, case.microbatches)])
+            self.assertGreater(len(set(rows)), 1)
+            np.testing.assert_array_equal(np.concatenate([case.target(0, m) for m in range(case.microbatches)]), whole)
+
+    def test_keys(self):
+        results = Results()
+        results.put(0, "grad", None, None, "a/b", np.ones(2))
+        results.put(1, "partial", 2, 3, "c", np.ones(2))
+        self.assertEqual(list(results), ["0/grad/-/-/a/b", "1/partial/2/3/c"])
+        self.assertEqual(
+            [tuple(parse_key(key)) for key in results], [(0, "grad", None, None, "a/b"), (1, "partial", 2, 3, "c")]
+        )
+        for text in ("0/grad/-/-/", "00/grad/-/-/a", "0/gard/-/-/a", "0/grad/-1/-/a", "0/grad/-/a", "x"):
+            with self.assertRaises(ValueError, msg=text):
+                parse_key(text)
+        with self.assertRaises(ValueError):
+            results.put(0, "gard", None, None, "a", np.ones(2))
+
+
+if __name__ == "__main__":
+    unittest.main()

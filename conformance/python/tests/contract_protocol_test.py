@@ -1,0 +1,125 @@
+"""What INTERPRETING.md says of deliveries and events, tried: a backend delivers plumbline's own results with one change.
+
+    PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p contract_protocol_test.py
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
+KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "buffer", "param"]
+THREE = "exact-mlp-*"
+CASES = ["exact-mlp-sum", "exact-mlp-mean", "exact-mlp-bf16"]  # those of the pattern, in the order of a job
+holder = tempfile.TemporaryDirectory()
+FOLDER = holder.name
+
+
+def setUpModule():
+    unittest.addModuleCleanup(holder.cleanup)
+    for name in ("player.py", "tensor_files.py"):
+        shutil.copy(os.path.join(HERE, name), FOLDER)
+    with open(os.path.join(FOLDER, "player.toml"), "w", encoding="utf-8") as file:
+        file.write('schema = "plumbline-backend/1"\nargv = ["python3", "player.py"]\n')
+    for case in (THREE, "boundary-hooks", "train-mlp", "recurrent-bounded"):
+        report = os.path.join(FOLDER, "source", case.strip("-*"))
+        ended = plumbline("run", "--case", case, "--schedule", "gpipe", "--ranks", "2", "--report", report)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def plumbline(*words):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=300, cwd=FOLDER)
+
+
+class Played(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.describe = json.loads(plumbline("backend", "describe").stdout)
+
+    def play(self, cases, delivers=KINDS, **options):
+        """{case: verdict} of the player with these options, and what plumbline printed."""
+        describe = {key: self.describe[key] for key in ("protocol", "libtorch", "order")} | options.pop("describe", {})
+        describe |= {"name": "player", "version": "1", "schedules": "any", "level": "program", "delivers": delivers}
+        source = os.path.join(FOLDER, "source", "*", "results", "threads-2")
+        with open(os.path.join(FOLDER, "player.json"), "w", encoding="utf-8") as file:
+            json.dump(options | {"describe": {k: v for k, v in describe.items() if v is not None}, "source": source}, file)
+        report = os.path.join(FOLDER, "report")
+        shutil.rmtree(report, ignore_errors=True)
+        words = ["--case", cases, "--schedule", "gpipe", "--ranks", "2", "--report", report]
+        ended = plumbline("run", "--backend", "player.toml", *words)
+        with open(os.path.join(report, "report.json"), encoding="utf-8") as file:
+            return {v["case"]: v for v in json.load(file)["verdicts"]}, ended.stdout + ended.stderr
+
+    def assert_play(self, case, status, words="", **options):
+        verdicts, printed = self.play(case, **options)
+        self.assertEqual(verdicts[case]["status"], status, printed)
+        self.assertIn(words, printed)
+        return verdicts[case]
+
+
+class Deliveries(Played):
+    def test_unchanged_results_pass(self):
+        self.assertEqual(self.assert_play("train-mlp", "pass")["checked"], ["loss", "param"])
+        self.assert_play("boundary-hooks", "pass")
+
+    def test_a_kind_that_the_case_does_not_have_fails_if_delivered(self):
+        key = next(k for k in self.keys("train-mlp") if "/param/" in k)
+        add = {f"0/grad/-/-/{key.split('/', 4)[4]}": key}
+        self.assert_play("train-mlp", "fail", "was not expected", add=add)
+        self.assert_play("train-mlp", "pass", add=add, delivers=["loss", "param", "buffer"])
+
+    def test_a_case_without_a_value_to_compare_does_not_pass(self):
+        self.assert_play("train-mlp", "skipped", "nothing to compare", delivers=["grad", "forward"])
+        self.assert_play("recurrent-bounded", "skipped", "nothing to compare", delivers=["partial"])
+
+    def test_bounded_cases_ignore_the_values_of_four_kinds(self):
+        ignored = "/(forward|backward|partial)/"
+        verdict = self.assert_play("recurrent-bounded", "pass", changes=[[ignored, "other value"]])
+        self.assertEqual(verdict["checked"], ["grad", "loss", "output", "param"])
+        for change, words in ("drop", "is missing"), ("F64", "wrong dtype"), ("flat", "wrong shape"):
+            self.assert_play("recurrent-bounded", "fail", words, changes=[[ignored, change]])
+        self.assert_play("recurrent-bounded", "fail", "gradient `", changes=[["/grad/", "other value"]])
+        # Without a LibTorch, a same-order case is bounded.
+        bounded = {"libtorch": None}
+        self.assert_play("boundary-hooks", "pass", describe=bounded, changes=[["/hook-calls/", "other value"]])
+        self.assert_play("boundary-hooks", "fail", describe=bounded, changes=[["/hook-calls/", "drop"]])
+        self.assert_play("boundary-hooks", "fail", changes=[["/hook-calls/", "other value"]])
+
+    def keys(self, case):
+        from tensor_files import read_tensors
+
+        return read_tensors(os.path.join(FOLDER, f"source/{case}/results/threads-2/gpipe/{case}/rank0.safetensors"))
+
+
+class Events(Played):
+    def assert_statuses(self, statuses, words="", **options):
+        verdicts, printed = self.play(THREE, **options)
+        self.assertEqual([verdicts[case]["status"] for case in CASES], statuses, printed)
+        self.assertIn(words, printed)
+
+    def test_other_output_is_free(self):
+        self.assert_statuses(["pass"] * 3, events="among other words")
+
+    def test_the_order_of_cases_is_not_checked(self):
+        self.assert_statuses(["pass"] * 3, order="backwards")
+
+    def test_without_begins_a_crash_belongs_to_no_case(self):
+        self.assert_statuses(["pass"] * 3, events="without begins")
+        crash = {"crashes in": [CASES[1]]}
+        self.assert_statuses(["pass", "error", "pass"], "ValueError: no more", **crash)
+        self.assert_statuses(["pass", "not-run", "not-run"], "did not start again: ValueError", events="without begins", **crash)
+
+    def test_only_one_rank_may_speak(self):
+        self.assert_statuses(["pass"] * 3, "an event about case 0 after it was done", events="from every rank")
+
+    def test_nothing_follows_or_precedes_an_event(self):
+        self.assert_statuses(["error"] * 3, "unknown event 'case 0 done", events="with CR")
+        self.assert_statuses(["error"] * 3, "ended with exit code 0 without running it", events="after other words")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,178 @@
+"""The judge in Python against plumbline's own: equal sentences about the same files.
+
+    PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p judge_test.py
+
+The results are those of plumbline's runtime: right ones of every exact case; those of recorded mutants that an exact case
+kills (of every one with PLUMBLINE_EVERY_MUTANT=1); and with values, element types, shapes, names and files changed at
+random.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+from plumbline_case.report_folder import Checker, left_nothing  # noqa: E402
+from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
+
+PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
+KILLERS = os.path.join(HERE, "..", "..", "mutants", "killers.json")
+
+
+def plumbline(*words):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=900)
+
+
+def exact_cases():
+    listed = json.loads(plumbline("list", "--case", "*", "--json").stdout)
+    return {c["id"] for c in listed if c["truth"] == "exact"}
+
+
+def report(folder):
+    with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
+        return json.load(file)["verdicts"]
+
+
+class Judge(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder, cls.exact, cls.exported = holder.name, exact_cases(), set()
+        cls.corpus = os.path.join(cls.folder, "corpus")
+
+    def export(self, case, schedule, ranks):
+        if (case, schedule, ranks) not in self.exported:
+            where = ["--case", case, "--schedule", schedule, "--ranks", str(ranks)]
+            done = plumbline("export", *where, "--expected", "-o", self.corpus)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.exported.add((case, schedule, ranks))
+
+    def compare(self, folder):
+        """Holds each judged verdict of a run against its sentence in report.json. Returns the statuses."""
+        checker, statuses = Checker(folder, self.corpus), []
+        runs = {(run["case"], run["schedule"], run["ranks"], run["transport"]): run for run in checker.record["runs"]}
+        for said in report(folder):
+            identity = (said["case"], said["schedule"], said["ranks"], said["transport"])
+            if left_nothing(said):
+                continue
+            checker.recorded = {}  # only the files speak
+            judged = checker.verdict(runs[identity])
+            if said["truth"] == "exact":
+                self.assertEqual(judged.sentence(), said["sentence"])
+            else:
+                self.assertEqual(judged.status, "NOT JUDGED")
+            statuses.append(judged.status)
+        return statuses
+
+    def test_every_exact_case(self):
+        """Right results, and a case of another kind of truth, which is not judged."""
+        for case in ("exact-*", "mlp"):
+            self.export(case, "1f1b", 2)
+            out = os.path.join(self.folder, "right")
+            shutil.rmtree(out, ignore_errors=True)
+            plumbline("run", "--case", case, "--schedule", "1f1b,own", "--ranks", "2", "--report", out)
+            statuses = self.compare(out)
+            if case == "mlp":
+                self.assertEqual(statuses, ["NOT JUDGED"])
+            else:
+                self.assertGreater(statuses.count("PASS"), 0.9 * len(self.exact))
+
+    def test_mutants(self):
+        """The wrong results of recorded mutants, each in an exact case that kills it: of some, or of every one."""
+        with open(KILLERS, encoding="utf-8") as file:
+            killers = json.load(file)
+        runs = {
+            mutant: next((run for run in recorded if run["case"] in self.exact and run["by"] == "fail"), None)
+            for mutant, recorded in killers.items()
+        }
+        chosen = [mutant for mutant, run in runs.items() if run]
+        self.assertGreater(len(chosen), len(killers) / 2)
+        if "PLUMBLINE_EVERY_MUTANT" not in os.environ:
+            chosen = random.sample(chosen, 8)
+        for mutant in chosen:
+            with self.subTest(mutant=mutant):
+                run = runs[mutant]
+                where = ["--case", run["case"], "--schedule", run["schedule"], "--ranks", str(run["ranks"])]
+                out = os.path.join(self.folder, "mutant")
+                shutil.rmtree(out, ignore_errors=True)
+                plumbline("run", *where, "--mutant", mutant, "--report", out)
+                self.export(run["case"], run["schedule"], run["ranks"])
+                self.assertLessEqual(set(self.compare(out)), {"FAIL", "MISTRUSTED"})
+
+    def test_corrupted_results(self):
+        """Against `plumbline check`, which judges the files that are there."""
+        seed = random.randrange(2**32)
+        rng = random.Random(seed)
+        out = os.path.join(self.folder, "corrupted")
+        self.export("exact-mlp*", "1f1b", 2)
+        plumbline("run", "--case", "exact-mlp*", "--schedule", "1f1b", "--ranks", "2", "--report", out)
+        runs = [said for said in report(out) if said["status"] == "pass"]
+        self.assertGreater(len(runs), 2)
+        for file in ("report.json", "results.jsonl"):
+            os.remove(os.path.join(out, file))
+        pristine = os.path.join(self.folder, "pristine")
+        shutil.copytree(out, pristine)
+        seen = set()
+        for _ in range(6):
+            shutil.rmtree(out)
+            shutil.copytree(pristine, out)
+            for said in runs:
+                corrupt(rng, os.path.join(out, "results", f"{said['transport']}-2", "1f1b", said["case"]))
+            checker = Checker(out, self.corpus)
+            for said in runs:
+                judged = checker.verdict(next(r for r in checker.record["runs"] if r["case"] == said["case"]))
+                seen.add(judged.status)
+                theirs = plumbline("check", out, "--case", said["case"])
+                text = theirs.stdout + theirs.stderr
+                expected = judged.clause if judged.status == "ERROR" else judged.sentence()
+                if judged.status != "PASS":
+                    self.assertIn(expected + "\n", text, f"seed {seed}")
+                else:
+                    self.assertNotIn("FAIL", text, f"seed {seed}: {judged.sentence()}")
+        self.assertLessEqual({"FAIL"}, seen, f"seed {seed}")
+
+
+def corrupt(rng, folder):
+    """Changes one file of one run."""
+    path = os.path.join(folder, rng.choice(sorted(os.listdir(folder))))
+    tensors = read_tensors(path)
+    key = rng.choice(sorted(tensors))
+    array = tensors[key].copy()
+    flat = array.reshape(-1)
+    change = rng.randrange(10)
+    if change == 0:
+        os.remove(path)
+        return
+    if change == 1:
+        del tensors[key]
+    elif change == 2:
+        tensors[f"7/{rng.choice(['loss', 'grad', 'forward'])}/-/3/x y\tz"] = array
+    elif change == 3:
+        tensors["0/nonsense/-/-/x"] = array
+    elif change == 4:
+        tensors[key] = array.astype(np.float64)
+    elif change == 5:
+        tensors[key] = array.reshape(1, *array.shape)
+    elif flat.size and flat.dtype.kind == "f":
+        value = rng.choice([float("nan"), float("inf"), -0.0, 5e-324, 1e22, 16777217, 0.1, -1.25e-7, 123456792.0,
+                            rng.uniform(-1e3, 1e3), rng.uniform(0, 1) * 2.0 ** rng.randrange(-140, 127)])  # fmt: skip
+        for i in rng.sample(range(flat.size), min(flat.size, rng.randrange(1, 3))):
+            with np.errstate(all="ignore"):
+                flat[i] = value
+        tensors[key] = array
+    with open(path, "wb") as file:
+        file.write(encode_tensors(tensors))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,236 @@
+#include "conformance/run/folder/check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "conformance/backend/built_models.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/plan/plan.h"
+#include "conformance/report/context.h"
+#include "conformance/report/read_json.h"
+#include "conformance/run/folder/run_artifacts.h"
+#include "conformance/run/folder/run_record.h"
+#include "runtime/error.h"
+#include "runtime/text/one_line.h"
+#include "runtime/text/patterns.h"
+
+namespace plumbline::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool chosen(const std::string& patterns, const std::string& id) {
+  return patterns.empty() || matches_any(split_at_commas(patterns), id);
+}
+
+/// The recorded verdicts: report.json of a finished run, results.jsonl of an interrupted one.
+std::vector<Verdict> recorded_verdicts(const ReportFolder& folder) {
+  std::vector<Verdict> lines;
+  if (fs::exists(folder.verdict_log())) lines = read_jsonl(folder.verdict_log());
+  return fs::exists(folder.report()) ? read_report_json(folder.report()).verdicts : lines;
+}
+
+void require_transport(const ReportFolder& folder, const RunId& run) {
+  if (transport_kind(run.transport)) return;
+  throw InputError(folder.run_record().string() + ": transport '" + one_line(run.transport) + "' of " +
+                   one_line(to_string(run)) + ": expected threads, mpi or own");
+}
+
+/// The status before waivers.
+Status judged_status(Status status) {
+  if (status == Status::XPass) return Status::Pass;
+  return status == Status::XFail ? Status::Fail : status;
+}
+
+/// Whether the run ended without results, so that there is nothing to judge.
+bool left_nothing(const Verdict& verdict) {
+  switch (verdict.finding.status) {
+    case Status::Unsupported:
+    case Status::Skipped:
+    case Status::Error:
+    case Status::Timeout:
+    case Status::NotRun:
+      return true;
+    case Status::XFail:
+      return !verdict.finding.first && verdict.finding.tensors == 0;
+    default:
+      return false;
+  }
+}
+
+bool agree(const Verdict& recorded, const Verdict& judged) {
+  if (judged_status(recorded.finding.status) != judged_status(judged.finding.status)) return false;
+  if (recorded.finding.first.has_value() != judged.finding.first.has_value() ||
+      recorded.finding.differing != judged.finding.differing)
+    return false;
+  return recorded.finding.tensors == judged.finding.tensors &&
+         (!recorded.finding.first || sentence(*recorded.finding.first) == sentence(*judged.finding.first));
+}
+
+class Checker {
+ public:
+  explicit Checker(const CheckOptions& options)
+      : options_(options),
+        folder_(options.folder),
+        record_(read_run_record(folder_.run_record())),
+        recorded_(recorded_verdicts(folder_)),
+        backend_(record_.describe.empty()
+                     ? BackendDescription()
+                     : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
+        judge_(record_.seed) {
+    if (fs::exists(folder_.corpus())) add_cases(folder_.corpus());
+  }
+
+  CheckResult run() {
+    if (own_models() && !options_.profile.empty())
+      throw InputError("--profile: " + options_.profile + " has cases, and " + record_.backend +
+                       " ran models of its own");
+    for (const PlannedRun& run : record_.runs) {
+      if (!own_models()) require_case(run);
+      require_transport(folder_, run.id);
+      const RunArtifacts artifacts = artifacts_of(run, folder_, backend_);
+      if (run.unsupported.empty()) expected_files_.insert(artifacts.files.begin(), artifacts.files.end());
+      expected_files_.insert(artifacts.baseline.begin(), artifacts.baseline.end());
+      if (chosen(options_.case_glob, run.id.case_id)) check(run, artifacts);
+    }
+    if (result_.verdicts.empty())
+      throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
+                       options_.case_glob + "'");
+    strangers();
+    if (options_.case_glob.empty()) look_for_extra_files();
+    if (!options_.profile.empty()) compare_with_profile();
+    for (const auto& [name, value] : run_context("", {}))
+      for (const auto& [was_name, was] : record_.options)
+        if (name == was_name && name == "libtorch" && was != value)
+          result_.notes.push_back("the run had LibTorch " + was + ", this is " + value +
+                                  ": same-order results may differ in their last bits");
+    return std::move(result_);
+  }
+
+ private:
+  bool own_models() const { return backend_.level == CaseLevel::Own; }
+
+  void check(const PlannedRun& run, const RunArtifacts& artifacts) {
+    const auto said =
+        std::find_if(recorded_.begin(), recorded_.end(), [&](const Verdict& verdict) { return verdict.run == run.id; });
+    const bool is_recorded = said != recorded_.end();
+    const bool any_file = std::any_of(artifacts.files.begin(), artifacts.files.end(),
+                                      [](const fs::path& file) { return fs::exists(file); });
+    Verdict verdict;
+    if (is_recorded && left_nothing(*said)) {
+      verdict = *said;
+    } else if (!run.unsupported.empty()) {
+      verdict.finding.status = Status::Unsupported;
+      verdict.finding.reason = run.unsupported;
+    } else if (is_recorded && !any_file && said->finding.status == Status::Pass && record_.keeps_failures_only()) {
+      verdict = *said;
+      ++result_.as_recorded;
+    } else if (!is_recorded && !any_file) {
+      verdict.finding.status = Status::NotRun;
+      verdict.finding.reason = "the run ended before it";
+    } else {
+      verdict.finding = judge_artifacts(run, record_.microbatches, folder_, backend_, judge_);
+      verdict.run = {run.id.case_id, run.id.schedule};  // a problem names the folder, which says the rest
+      compare_with_recorded(verdict, is_recorded ? &*said : nullptr, artifacts.folder);
+    }
+    describe(verdict, run, is_recorded ? &*said : nullptr);
+    result_.verdicts.push_back(std::move(verdict));
+  }
+
+  /// Adds a problem where files cannot be judged, or differ from the recorded verdict.
+  void compare_with_recorded(Verdict& verdict, const Verdict* said, const fs::path& folder) {
+    if (verdict.finding.status == Status::Error) {
+      result_.problems.push_back(verdict.finding.reason);
+    } else if (said != nullptr && !agree(*said, verdict)) {
+      result_.problems.push_back(one_line(folder.string() + ": the run recorded \"" + sentence(*said) +
+                                          "\", its files say \"" + sentence(verdict) + "\""));
+    } else if (said != nullptr) {
+      verdict.finding.status = said->finding.status;  // as waived
+      verdict.waiver = said->waiver;
+    }
+  }
+
+  void require_case(const PlannedRun& run) const {
+    try {
+      find_case(run.id.case_id);
+    } catch (const InputError& error) {
+      throw InputError(one_line(folder_.run_record().string() + ": " + error.what()));
+    }
+  }
+
+  void describe(Verdict& verdict, const PlannedRun& run, const Verdict* said) const {
+    verdict.run = run.id;
+    if (!own_models()) {
+      const reference::Case& c = find_case(run.id.case_id);
+      verdict.title = c.title;
+      verdict.dtype = dtype_text(c.dtype);
+    }
+    verdict.backend = record_.backend;
+    if (said == nullptr) return;
+    verdict.device = said->device;
+    verdict.seconds = said->seconds;
+    verdict.repro = said->repro;
+  }
+
+  /// Verdicts on runs that were never planned.
+  void strangers() {
+    for (const Verdict& verdict : recorded_)
+      if (std::none_of(record_.runs.begin(), record_.runs.end(),
+                       [&](const PlannedRun& run) { return verdict.run == run.id; }))
+        result_.problems.push_back(folder_.verdict_log().string() + ": a verdict on " +
+                                   one_line(verdict.run.case_id + " x " + verdict.run.schedule) +
+                                   ", which is not among the runs of run.json");
+  }
+
+  void look_for_extra_files() {
+    const fs::path results = folder_.results();
+    if (!fs::exists(results)) return;
+    for (const auto& entry : fs::recursive_directory_iterator(results))
+      if (entry.is_regular_file() && is_result_file(entry.path()) && !expected_files_.contains(entry.path()))
+        result_.problems.push_back(one_line(entry.path().string()) + ": no run of run.json leaves such a file");
+  }
+
+  void compare_with_profile() {
+    RunOptions options;
+    options.selection.profile = options_.profile;
+    options.seed = record_.seed;
+    options.microbatches = record_.microbatches;
+    const RunPlan plan = make_plan(options, *built_models(options.seed));
+    std::set<RunId> there, wanted;
+    for (const PlannedRun& run : record_.runs) there.insert(run.id);
+    for (const PlannedRun& run : plan.runs) {
+      if (!chosen(options_.case_glob, run.id.case_id)) continue;
+      wanted.insert(run.id);
+      if (!there.contains(run.id)) result_.missing.push_back(to_string(run.id));
+    }
+    for (const PlannedRun& run : record_.runs)
+      result_.beyond_profile += chosen(options_.case_glob, run.id.case_id) && !wanted.contains(run.id) ? 1 : 0;
+  }
+
+  const CheckOptions& options_;
+  const ReportFolder folder_;
+  RunRecord record_;
+  std::vector<Verdict> recorded_;
+  BackendDescription backend_;
+  Judge judge_;
+  std::set<fs::path> expected_files_;
+  CheckResult result_;
+};
+
+}  // namespace
+
+CheckResult check_folder(const CheckOptions& options) {
+  std::error_code error;
+  if (!fs::is_directory(options.folder, error)) throw InputError("no folder '" + options.folder.string() + "'");
+  return Checker(options).run();
+}
+
+int exit_code(const CheckResult& result) {
+  if (!result.problems.empty()) return 2;
+  RunReport report;
+  report.verdicts = result.verdicts;
+  const int code = exit_code(report);
+  return result.missing.empty() || code == 1 ? code : 1;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,30 @@
+// The beginning of a run: its report folder, new or resumed, and run.json in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "conformance/judge/verdict.h"
+#include "conformance/plan/plan.h"
+#include "conformance/protocol/protocol.h"
+#include "conformance/run/folder/run_record.h"
+
+namespace plumbline::conformance {
+
+/// The description, or, without a name, that of the runtime in this process.
+BackendDescription or_runtime(BackendDescription backend);
+
+/// The ids of the cases that can run: those of the corpus, or the backend's custom models.
+std::vector<std::string> case_ids(const BackendDescription& backend);
+
+/// The record of a run with these options.
+RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
+
+/// Creates the report folder of a run, with an empty results/ and run.json in it. With RunOptions::resume it continues
+/// in the folder of an interrupted run instead, and returns that run's verdicts. Throws InputError when the folder
+/// cannot be created or written, when a results/ exists that no earlier report made, when there is nothing to resume,
+/// and when the interrupted run was another one (it names the first difference).
+std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
+                                        const BackendDescription& backend = {});
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,170 @@
+"""Tests of scripts/docs/check and make: a small tree of pages with a program that is a shell script."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import frameworks
+import pages
+import results
+
+PROGRAM = r'''#!/bin/sh
+case "$*" in
+  --help) printf 'usage\n\nOPTIONS:\n  -h, --help  this\n\nSUBCOMMANDS:\n  greet       says hello\n  count       some numbers\n' ;;
+  'count --help') printf 'usage\n' ;;
+  'greet --help') printf 'usage\n\nOPTIONS:\n  --loud      in capitals\n' ;;
+  greet) echo 'hello from /tmp/somewhere/here in 0.25 s'; echo 'and good bye' ;;
+  'greet --loud') echo HELLO; exit 1 ;;
+  count) echo '2.5 and -8 of f32[4,8]' ;;
+  *) echo "bad: $*"; exit 2 ;;
+esac
+'''
+RESULTS = '''
+| stages | PyTorch | ranks | cases | runs | pass | waived | unsupported | skipped |
+|---|---|---|---|---|---|---|---|---|
+| static | 2.9.0 | 2 | core, 10 | 10 | 5 | 2 | 3 |  |
+| manual | 2.15.0 | 2 | core, 10 | 10 | 6 | 1 | 3 |  |
+| manual | 2.15.0 | 2 | smoke | 3 | 1 | 1 | 1 |  |
+| manual | 2.15.0 | 4 | core, 10 | 10 | 7 | 1 | 2 |  |
+'''
+HALL = '''
+| what goes wrong | 2.15.0 | 2.9.0 | script |
+|---|---|---|---|
+| a wrong sum | silent | - | `a.py` |
+| fails | loud | loud | `b.py` |
+'''
+
+
+class Tree(unittest.TestCase):
+    """`check` on a tree with one page."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for name, text in {'build/plumbline': PROGRAM, 'README.md': '', 'CONTRIBUTING.md': '',
+                           'source.c': 'int a;\nint b;\n', 'scripts/docs/commands.toml': ''}.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text(text)
+        (self.root / 'docs').mkdir()
+        (self.root / 'build/plumbline').chmod(0o755)
+
+    def check(self, page, entries=''):
+        (self.root / 'README.md').write_text(page)
+        (self.root / 'scripts/docs/commands.toml').write_text(entries)
+        done = subprocess.run([HERE / 'check', '--root', self.root, 'README.md'], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def expect(self, code, text, page, entries=''):
+        found, output = self.check(page, entries)
+        self.assertEqual(found, code, output)
+        self.assertIn(text, output)
+
+    def test_a_command_is_run_and_its_exit_code_counts(self):
+        self.expect(0, '1 run', '```sh\nplumbline greet   # says hello\n```\n')
+        self.expect(1, 'README.md:2: exit 1, expected 0: plumbline greet --loud', '```sh\nplumbline greet --loud\n```\n')
+        self.expect(0, '1 run', '```sh\nplumbline greet --loud\n```\n', '[[command]]\ncommand = "plumbline greet --loud"\nexit = 1\n')
+
+    def test_a_sample_is_compared_word_by_word(self):
+        page = '```console\n$ build/plumbline greet\n%s\n```\n'
+        self.expect(0, '1 samples', page % 'hello from /other/here\nin 9 s\nand good bye')
+        self.expect(0, '1 samples', page % '...\nand good bye')
+        self.expect(1, 'README.md:2: the sample is not what it prints', page % 'hello from /other/here in 9 s\nand good')
+        self.expect(1, 'README.md:2: the sample is not what it prints', page % '...\nnd good bye')
+        self.expect(1, 'README.md:2: the sample is not what it prints', page % 'hullo\n...')
+
+    def test_numbers_may_depend_on_the_machine(self):
+        page = '```console\n$ plumbline count\n-1.5 and 7e-05 of f32[2,8]\n```\n'
+        self.expect(1, 'the sample is not what it prints', page)
+        entry = '[[command]]\ncommand = "plumbline count"\n'
+        self.expect(0, '1 samples', page, entry + 'any_numbers = true\n')
+        self.expect(1, 'the sample is not what it prints', page.replace('and', 'or'), entry + 'any_numbers = true\n')
+
+    def test_a_command_may_have_a_cheaper_form_or_a_reason(self):
+        page = '```sh\nplumbline greet --loud\n```\n'
+        entry = '[[command]]\ncommand = "plumbline greet --loud"\n'
+        self.expect(0, '1 run in a cheaper form', page, entry + 'run = "plumbline greet"\n')
+        self.expect(0, 'not run: README.md:2: plumbline greet --loud: too loud', page, entry + 'not_run = "too loud"\n')
+        self.expect(0, 'skipped', page, entry + 'needs = "false"\n')
+        self.expect(1, 'exit 1', page, entry + 'needs = "true"\n')
+
+    def test_options_are_checked_where_nothing_is_run(self):
+        self.expect(1, 'README.md:1: plumbline greet has no option --lou', 'See `plumbline greet --lou`.\n')
+        self.expect(1, 'no subcommand meet; expected one of greet, count', '`plumbline meet`\n')
+        self.expect(1, 'README.md:1: no file scripts/nothing', 'See `scripts/nothing`.\n')
+        self.expect(0, '1 named in the text', 'See `plumbline greet --loud`.\n')
+
+    def test_every_block_is_held_against_something(self):
+        self.expect(1, 'README.md:1: a block without a language', '```\nplumbline greet\n```\n')
+        self.expect(1, 'README.md:1: nothing checks this block', '```c\nint a;\n```\n')
+        self.expect(0, '1 excerpts', '<!-- excerpt: source.c -->\n```c\nint b;\n```\n')
+        self.expect(1, 'README.md:2: these lines are not in source.c', '<!-- excerpt: source.c -->\n```c\nnt b;\n```\n')
+        self.expect(1, 'README.md:2: these lines are not in source.c', '<!-- excerpt: source.c -->\n```c\nint c;\n```\n')
+        self.expect(0, 'not run: README.md:2: text: a drawing', '<!-- not checked: a drawing -->\n```text\n/\\\n```\n')
+        self.expect(1, 'README.md:1: the block is never closed', '```sh\nplumbline greet\n')
+        self.expect(1, 'README.md:2: output without a command', '```console\nhello\n```\n')
+
+    def test_a_file_is_there_for_later_commands(self):
+        self.expect(0, '1 run', '<!-- file: new/my.txt -->\n```text\nhi\n```\n\n```sh\ngrep hi new/my.txt\n```\n')
+
+    def test_links_lead_somewhere(self):
+        self.expect(0, '2 links', '# One `two`, three\n[here](source.c) [there](#one-two-three) [far](https://example.org/x)\n')
+        self.expect(1, 'README.md:1: no file docs/none.md', '[here](docs/none.md)\n')
+        self.expect(1, 'README.md:2: no heading #two in README.md', '# One\n[here](#two)\n')
+
+    def test_the_tree_is_never_written(self):
+        self.check('```sh\necho changed > source.c\n```\n')
+        self.assertEqual((self.root / 'source.c').read_text(), 'int a;\nint b;\n')
+
+    def test_an_entry_that_no_page_uses_is_found(self):
+        (self.root / 'scripts/docs/commands.toml').write_text('[[command]]\ncommand = "plumbline part"\nnot_run = "gone"\n')
+        (self.root / 'docs/torch_pipelining.md').write_text(RESULTS)
+        (self.root / 'docs/hall_of_bugs.md').write_text(HALL)
+        (self.root / 'CHANGELOG.md').write_text('')
+        for file in ('meson.build', 'conformance/INTERPRETING.md', 'conformance/protocol/protocol.h',
+                     'conformance/export/opset.h', 'conformance/corpus.lock'):
+            (self.root / file).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / file).write_text((HERE.parents[1] / file).read_text())
+        done = subprocess.run([HERE / 'check', '--root', self.root], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn('commands.toml:1: on no page: plumbline part', done.stdout)
+        self.assertIn('docs/cli.md:1: not current', done.stdout)
+
+
+class Numbers(unittest.TestCase):
+    def test_columns_are_sorted_by_version_and_of_the_profile_core(self):
+        self.assertEqual([(column.stages, column.version, column.counts['pass']) for column in results.columns(RESULTS, 2)],
+                         [('manual', '2.15.0', 6), ('static', '2.9.0', 5)])
+
+    def test_bugs_are_counted_by_version(self):
+        self.assertEqual(results.bugs(HALL, '2.15.0'), (2, 1))
+        self.assertEqual(results.bugs(HALL, '2.9.0'), (1, 0))
+
+    def test_the_picture_shows_every_number_and_is_low_enough(self):
+        picture = ElementTree.fromstring(frameworks.svg(RESULTS, HALL))
+        self.assertLessEqual(int(picture.get('height')), 450)
+        words = [text.text for text in picture.iter('{http://www.w3.org/2000/svg}text')]
+        for word in ('6', '1', '3', '5', '2', 'PyTorch 2.15.0', 'PyTorch 2.9.0', '2 bugs, 1 silent'):
+            self.assertIn(word, words)
+        heights = [float(bar.get('height')) for bar in picture.iter('{http://www.w3.org/2000/svg}rect')][1:4]
+        self.assertEqual([round(height / sum(heights), 2) for height in heights], [0.6, 0.1, 0.3])
+
+
+class Lines(unittest.TestCase):
+    def test_comments_are_cut_outside_quotes(self):
+        self.assertEqual(pages.without_comment("run  --case 'a # b'   # why"), "run --case 'a # b'")
+        self.assertEqual(pages.without_comment('# only a comment'), '')
+        self.assertEqual(pages.without_comment('cat a#1'), 'cat a#1')
+
+    def test_a_backslash_continues_a_command(self):
+        block = pages.Block('p.md', 10, 'sh', ['run \\', '  --fast', 'stop'])
+        self.assertEqual([(step.line, step.command) for step in pages.steps_of(block)], [(11, 'run --fast'), (13, 'stop')])
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -60,9 +60,11 @@ struct Neighbour {
 };
 
 /// One tensor that differs. The fields from `bounded` on are set for Value and Norm only, except `elements`. "Bounded:"
-/// marks the meaning of a field in CompareMode::Bounded for floating-point tensors.
+/// marks the meaning of a field in CompareMode::Bounded for floating-point tensors. compare() leaves `stages` and
+/// `likeness` empty; the judge sets them.
 struct Difference {
   reference::ResultKey key;
+  std::vector<int> stages;  ///< of grad and param: those that hold the parameter, ascending
   DifferenceKind what = DifferenceKind::Value;
   std::string expected_form;  ///< "f32[2,8]"; empty when unexpected
   std::string actual_form;    ///< likewise; empty when missing
@@ -81,6 +83,7 @@ struct Difference {
   double norm_limit = 0.0;          ///< bounded: the largest relative_norm allowed
   /// The element at `index` and up to kNeighbours on each side of it, in row-major order.
   std::vector<Neighbour> around;
+  std::string likeness;  ///< what the value is instead (likeness.h); empty: unknown
 };
 
 /// The number of elements that Difference::around keeps on each side of `index`.

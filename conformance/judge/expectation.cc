@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "conformance/corpus/case_pipe.h"
 #include "reference/host_results.h"
@@ -15,17 +16,18 @@
 
 namespace plumbline::conformance {
 
-Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
-  reference::WholeModelOptions options;
-  options.dtype = reference::Dtype::F64;
+namespace {
+
+/// The results of `run`, which computes in float64, with their bounds.
+Expectation with_bounds(const reference::Case& c, uint64_t seed, const std::function<reference::Results()>& run) {
   Expectation expected;
   // Counters and other integers do not round: they are expected unchanged.
   const auto floating = [&] {
-    reference::Results results = reference::run_whole_model(c, seed, options);
+    reference::Results results = run();
     std::erase_if(results, [](const auto& item) { return !item.second.is_floating_point(); });
     return results;
   };
-  for (const auto& [key, tensor] : reference::run_whole_model(c, seed, options))
+  for (const auto& [key, tensor] : run())
     if (!tensor.is_floating_point()) expected.value.emplace(key, graph::to_host(tensor));
   const reference::BoundedResults bounded =
       reference::running_error(floating, reference::rounding_model(reference::scalar_type(c.dtype), seed));
@@ -37,6 +39,28 @@ Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
     expected.bounds.norms[key] = {std::isfinite(gate) ? gate : 1e300, std::isfinite(gate) ? 0.0 : 1.0};
   }
   return expected;
+}
+
+bool is_between_stages(const std::string& key) {
+  const reference::ResultKind kind = reference::parse_result_key(key).kind;
+  return kind == reference::ResultKind::Forward || kind == reference::ResultKind::Backward ||
+         kind == reference::ResultKind::Partial;
+}
+
+}  // namespace
+
+Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
+  reference::WholeModelOptions options;
+  options.dtype = reference::Dtype::F64;
+  return with_bounds(c, seed, [&] { return reference::run_whole_model(c, seed, options); });
+}
+
+Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders) {
+  return with_bounds(c, seed, [&] {
+    reference::Results results = reference::run_detached(c, seed, orders, reference::Dtype::F64);
+    std::erase_if(results, [](const auto& item) { return !is_between_stages(item.first); });
+    return results;
+  });
 }
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {

@@ -6,18 +6,23 @@
 
 #include "conformance/judge/compare.h"
 #include "reference/case.h"
+#include "reference/oracle/detached_run.h"
 
 namespace plumbline::conformance {
 
 struct Expectation {
-  /// Kinds output, loss, input-grad, grad, buffer and param. F64; tensors of integers keep their dtype.
-  TensorMap value;
-  Bounds bounds;  ///< of the F64 tensors
+  TensorMap value;  ///< F64; tensors of integers keep their dtype
+  Bounds bounds;    ///< of the F64 tensors
 };
 
 /// Runs the whole model in float64, one micro-batch after another, and bounds the rounding errors of the same
-/// computation in the case's dtype (reference/rounding/rounding.h).
+/// computation in the case's dtype (reference/rounding/rounding.h). Kinds output, loss, input-grad, grad, buffer,
+/// param.
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed);
+
+/// Likewise for the detached stages: kinds forward, backward and partial, which only they have. They say where a value
+/// first left its bound; whether a run passes is for the whole model to say.
+Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);
 
 /// Returns the reason why a number of an exact case may be inexact in the case's dtype; empty if all numbers are proven
 /// exact (reference/rounding/magnitude.h).

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <ranges>
+
+#include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/significant.h"
 
@@ -113,8 +116,14 @@ std::string position_text(const std::vector<int64_t>& position) {
   return text + "]";
 }
 
+std::string stages_text(const std::vector<int>& stages) {
+  const auto numbers = stages | std::views::transform([](int stage) { return std::to_string(stage); });
+  return (stages.size() == 1 ? "stage " : "stages ") + join(numbers);
+}
+
 std::string sentence(const Difference& d) {
   std::string text = place(d.key) + ": " + std::string(noun(d.key.kind)) + " `" + d.key.name + "`";
+  if (!d.stages.empty()) text += " of " + stages_text(d.stages);
   switch (d.what) {
     case DifferenceKind::Missing:
       text += " " + d.expected_form + " is missing";
@@ -130,13 +139,14 @@ std::string sentence(const Difference& d) {
     case DifferenceKind::Value:
     case DifferenceKind::Norm:
       text += " " + d.actual_form + value_clause(d);
+      if (!d.likeness.empty()) text += "; it is " + d.likeness;
       break;
   }
   return one_line(text);
 }
 
 std::string ulps_clause(const Difference& d) {
-  if (d.what != DifferenceKind::Value || d.bounded) return {};
+  if (d.what != DifferenceKind::Value || d.bounded || !d.likeness.empty()) return {};
   const double ulps = ulps_between(d.actual_form.substr(0, d.actual_form.find('[')), d.expected, d.actual);
   constexpr double most_in_full = 1e6;
   if (ulps <= 0) return {};
@@ -152,6 +162,7 @@ std::string sentence(const Finding& finding) {
       const int64_t more = finding.differing - 1;
       clause += " (and " + std::to_string(more) + (more == 1 ? " more tensor)" : " more tensors)");
     }
+    if (!finding.pattern.empty()) clause += "; " + finding.pattern;
   } else if (finding.status == Status::Pass || finding.status == Status::XPass) {
     clause = pass_clause(finding);
   }

@@ -58,6 +58,7 @@ struct Finding {
   std::optional<Difference> first = {};   ///< the first difference in causal order
   std::vector<Difference> all = {};       ///< in causal order, at most max_listed
   int64_t differing = 0;                  ///< number of tensors that differ, listed or not
+  std::string pattern = {};               ///< what the wrong gradients have in common (likeness.h); may be empty
   std::vector<std::string> checked = {};  ///< names of the compared kinds of results, sorted: "forward", "loss", ...
   int64_t tensors = 0;                    ///< number of compared tensors
   int64_t elements = 0;                   ///< number of elements in them
@@ -69,18 +70,22 @@ struct Finding {
 void set_differences(Finding& finding, const std::vector<Difference>& differences);
 
 /// "step 0, stage 2, micro-batch 3: backward `v17` f32[2,8] differs in 5 of 16 elements; first at [0,3]: expected 4,
-/// got 4.004". One line, with control characters escaped.
+/// got 4.004", followed by "; it is micro-batch 1's" if it resembles something. "step 0: gradient `w` of stage 2
+/// f32[8,8] is missing". One line, with control characters escaped.
 std::string sentence(const Difference& difference);
+
+/// "stage 2", "stages 0, 3".
+std::string stages_text(const std::vector<int>& stages);
 
 /// The indices of an element: "[0,3]".
 std::string position_text(const std::vector<int64_t>& position);
 
 /// ", 3 ulp apart": the clause that a sentence about same-order truth appends. Empty for a difference other than Value
-/// or judged by bounds, and if ulps_between() gives no positive distance.
+/// judged by bounds or with a likeness, and if ulps_between() gives no positive distance.
 std::string ulps_clause(const Difference& difference);
 
-/// The first difference or, for Pass and XPass, the number and kinds of the compared tensors; then the reason. Empty if
-/// there is neither.
+/// The first difference, the number of others and the pattern or, for Pass and XPass, the number and kinds of the
+/// compared tensors; then the reason. Empty if there is none of these.
 std::string sentence(const Finding& finding);
 
 }  // namespace plumbline::conformance

@@ -3,10 +3,13 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include "conformance/judge/compare.h"
 #include "conformance/judge/expectation.h"
+#include "conformance/judge/likeness.h"
 #include "conformance/judge/stage_orders.h"
 #include "reference/host_results.h"
 #include "reference/oracle/detached_run.h"
@@ -55,6 +58,22 @@ constexpr std::initializer_list<reference::ResultKind> kByMicrobatch = {
 constexpr std::initializer_list<reference::ResultKind> kWhole = {
     reference::ResultKind::Output, reference::ResultKind::Loss,   reference::ResultKind::InputGrad,
     reference::ResultKind::Grad,   reference::ResultKind::Buffer, reference::ResultKind::Param};
+constexpr std::initializer_list<reference::ResultKind> kBetweenStages = {
+    reference::ResultKind::Forward, reference::ResultKind::Backward, reference::ResultKind::Partial};
+
+bool is_of_values(const Difference& d) { return d.what == DifferenceKind::Value || d.what == DifferenceKind::Norm; }
+
+/// Adds what the numbers do not say: the stages of a parameter, and what a wrong value is instead.
+void explain(Finding& finding, const Compared& compared, const std::map<std::string, std::vector<int>>& stages,
+             int microbatches) {
+  for (Difference& d : finding.all) {
+    const bool of_parameter = d.key.kind == reference::ResultKind::Grad || d.key.kind == reference::ResultKind::Param;
+    if (const auto of = stages.find(d.key.name); of_parameter && of != stages.end()) d.stages = of->second;
+    if (is_of_values(d)) d.likeness = likeness(d.key, compared, microbatches);
+  }
+  finding.first = finding.all.front();
+  finding.pattern = gradient_pattern(compared, stages, microbatches);
+}
 
 std::string first_of(const std::vector<Difference>& differences) {
   return differences.empty() ? "" : sentence(differences.front());
@@ -63,7 +82,9 @@ std::string first_of(const std::vector<Difference>& differences) {
 }  // namespace
 
 struct Judge::Oracle {
+  reference::StageOrders orders;
   TensorMap detached;
+  std::optional<Expectation> between_stages;  ///< of bounded truth; computed on first use
   /// Why the oracles cannot be trusted for this case; empty if they agree.
   std::string problem;
   /// A limit of the comparison, for the finding; mostly empty.
@@ -108,12 +129,18 @@ const TensorMap& Judge::by_microbatch_for(const reference::Case& c, int stages) 
   return it->second;
 }
 
-const Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Schedule& schedule) {
+const Expectation& Judge::between_stages_for(const reference::Case& c, Oracle& oracle) {
+  if (!oracle.between_stages) oracle.between_stages = bounded_between_stages(c, seed_, oracle.orders);
+  return *oracle.between_stages;
+}
+
+Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Schedule& schedule) {
   const reference::StageOrders orders = stage_orders(schedule);
   const std::string key = c.id + " " + std::to_string(c.microbatches) + text_of(orders);
   if (const auto it = oracles_.find(key); it != oracles_.end()) return *it->second;
 
   auto oracle = std::make_shared<Oracle>();
+  oracle->orders = orders;
   oracle->detached = reference::to_host(reference::run_detached(c, seed_, orders));
   const auto hold = [&](const char* what, const TensorMap& expected, std::initializer_list<reference::ResultKind> kinds,
                         CompareMode mode, const Bounds& bounds = {}) {
@@ -168,26 +195,39 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
     finding.reason = "not compared: it is not proven exact: " + whole_for(c).exactness_problem;
     return finding;
   }
-  const Oracle& oracle = oracle_for(c, schedule);
+  Oracle& oracle = oracle_for(c, schedule);
   if (!oracle.problem.empty()) {
     finding.status = Status::Error;
     finding.reason = oracle.problem;
     return finding;
   }
-  const CompareMode mode = c.truth == reference::Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
-  std::vector<Difference> differences = compare(delivered(oracle.detached), results, mode);
+  CompareMode mode = c.truth == reference::Truth::Exact ? CompareMode::Numeric : CompareMode::Bitwise;
+  Expectation expected{delivered(oracle.detached), {}};
   TensorMap checked = results;
+  std::vector<Difference> differences = compare(expected.value, results, mode);
   if (c.truth == reference::Truth::Bounded) {
     // Outputs, losses, gradients, buffers and parameters have bounds, which judge their values. The other results must
-    // only exist, with the right dtype and shape. If a value is out of bounds, the detached run shows where it began.
+    // only exist, with the right dtype and shape, but counts of calls do not round. If a value is out of bounds, the
+    // bounds of the values between stages show where it began.
+    std::erase_if(differences, [](const Difference& d) {
+      return is_of_values(d) && d.key.kind != reference::ResultKind::HookCalls;
+    });
+    mode = CompareMode::Bounded;
+    const Expectation& whole = bounded_for(c);
+    expected = {delivered(whole.value), whole.bounds};
     checked = of_kinds(results, kWhole);
-    const std::vector<Difference> outside =
-        compare(delivered(bounded_for(c).value), checked, CompareMode::Bounded, bounded_for(c).bounds);
-    finding.bound_use = bound_use(bounded_for(c).value, checked, bounded_for(c).bounds);
-    if (outside.empty())
-      std::erase_if(differences, [](const Difference& d) { return d.what == DifferenceKind::Value; });
-    else if (differences.empty())
-      differences = outside;
+    finding.bound_use = bound_use(whole.value, checked, whole.bounds);
+    TensorMap compared = checked;
+    if (!compare(expected.value, compared, mode, expected.bounds).empty()) {
+      const Expectation& between = between_stages_for(c, oracle);
+      expected.value.merge(delivered(between.value));
+      expected.bounds.elements.insert(between.bounds.elements.begin(), between.bounds.elements.end());
+      expected.bounds.norms.insert(between.bounds.norms.begin(), between.bounds.norms.end());
+      compared.merge(of_kinds(results, kBetweenStages));
+    }
+    std::ranges::copy_if(compare(expected.value, compared, mode, expected.bounds), std::back_inserter(differences),
+                         is_of_values);
+    std::ranges::sort(differences, reference::causal_less, &Difference::key);
   }
   std::set<std::string> kinds;
   for (const auto& [key, tensor] : checked) {
@@ -197,6 +237,9 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
   finding.tensors = static_cast<int64_t>(checked.size());
   finding.checked.assign(kinds.begin(), kinds.end());
   set_differences(finding, differences);
+  if (!differences.empty())
+    explain(finding, {expected.value, results, mode, expected.bounds}, stages_of_parameters(oracle.detached),
+            c.microbatches);
   finding.reason = oracle.note;
   if (finding.status == Status::Pass && checked.empty()) {
     finding.status = Status::Skipped;

@@ -38,13 +38,14 @@ class Judge {
  private:
   struct Oracle;
   struct Whole;
-  const Oracle& oracle_for(const reference::Case& c, const schedule::Schedule& schedule);
+  Oracle& oracle_for(const reference::Case& c, const schedule::Schedule& schedule);
   Whole& whole_for(const reference::Case& c);
   const Expectation& bounded_for(const reference::Case& c);
+  const Expectation& between_stages_for(const reference::Case& c, Oracle& oracle);
   const TensorMap& by_microbatch_for(const reference::Case& c, int stages);
 
   uint64_t seed_;
-  std::map<std::string, std::shared_ptr<const Oracle>> oracles_;
+  std::map<std::string, std::shared_ptr<Oracle>> oracles_;
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 

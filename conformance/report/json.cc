@@ -26,6 +26,7 @@ Json to_json(const Difference& d) {
                {"stage", optional_index(d.key.stage)},
                {"microbatch", optional_index(d.key.microbatch)},
                {"name", d.key.name},
+               {"stages", d.stages},
                {"what", difference_name(d.what)},
                {"expected_form", d.expected_form},
                {"actual_form", d.actual_form},
@@ -41,6 +42,7 @@ Json to_json(const Difference& d) {
   json["elements"] = d.elements;
   json["max_abs"] = json_number(d.max_abs);
   json["relative_norm"] = json_number(d.relative_norm);
+  json["likeness"] = d.likeness;
   json["bounded"] = d.bounded;
   json["around"] = Json::array();
   for (const Neighbour& n : d.around) {
@@ -88,6 +90,7 @@ Json to_json(const Verdict& v) {
                {"bound_use", v.finding.bound_use ? to_json(*v.finding.bound_use) : Json(nullptr)},
                {"first", v.finding.first ? to_json(*v.finding.first) : Json(nullptr)},
                {"differing_tensors", v.finding.differing},
+               {"pattern", v.finding.pattern},
                {"differences", Json::array()}};
   for (const Difference& difference : v.finding.all) json["differences"].push_back(to_json(difference));
   return json;

@@ -10,7 +10,7 @@
 namespace plumbline::conformance {
 
 /// The version of the layout, incremented by every change that breaks readers.
-inline constexpr const char* report_schema = "plumbline-report/2";
+inline constexpr const char* report_schema = "plumbline-report/3";
 
 /// Writes the whole report, first under a temporary name, so that no reader sees a partial file. Pictures of
 /// measurements go to the folder timelines/ beside it. Throws InputError if a file cannot be written.

@@ -12,6 +12,8 @@
 namespace plumbline::conformance {
 namespace {
 
+constexpr int max_int = std::numeric_limits<int>::max();
+
 double number(const JsonPlace& place) {
   if (place.json().is_number()) return place.json().get<double>();
   if (place.json() == "nan") return std::numeric_limits<double>::quiet_NaN();
@@ -47,32 +49,15 @@ Neighbour neighbour_at(const JsonPlace& place, bool bounded) {
 Difference difference_at(const JsonPlace& place) {
   // step, kind, stage, microbatch and name repeat the key, and sentence repeats all of it, for readers without a
   // parser.
-  place.expect_only({"key",
-                     "step",
-                     "kind",
-                     "stage",
-                     "microbatch",
-                     "name",
-                     "what",
-                     "expected_form",
-                     "actual_form",
-                     "sentence",
-                     "index",
-                     "position",
-                     "expected",
-                     "actual",
-                     "expected_text",
-                     "actual_text",
-                     "differing",
-                     "elements",
-                     "max_abs",
-                     "relative_norm",
-                     "bounded",
-                     "around",
-                     "max_ratio_of_bound",
+  place.expect_only({"key",           "step",        "kind",      "stage",         "microbatch",
+                     "name",          "stages",      "what",      "expected_form", "actual_form",
+                     "sentence",      "index",       "position",  "expected",      "actual",
+                     "expected_text", "actual_text", "differing", "elements",      "max_abs",
+                     "relative_norm", "likeness",    "bounded",   "around",        "max_ratio_of_bound",
                      "norm_limit"});
   Difference d;
   d.key = key_at(place["key"]);
+  for (const JsonPlace& stage : place["stages"].items()) d.stages.push_back(stage.small(0, max_int));
   d.what =
       static_cast<DifferenceKind>(place["what"].one_of({"missing", "unexpected", "dtype", "shape", "value", "norm"}));
   d.expected_form = place["expected_form"].text();
@@ -88,6 +73,7 @@ Difference difference_at(const JsonPlace& place) {
   d.elements = place["elements"].integer(0);
   d.max_abs = number(place["max_abs"]);
   d.relative_norm = number(place["relative_norm"]);
+  d.likeness = place["likeness"].text();
   d.bounded = place["bounded"].boolean();
   for (const JsonPlace& item : place["around"].items()) d.around.push_back(neighbour_at(item, d.bounded));
   if (d.bounded) {
@@ -98,18 +84,10 @@ Difference difference_at(const JsonPlace& place) {
 }
 
 Verdict verdict_at(const JsonPlace& place) {
-  place.expect_only({"case",       "title",
-                     "schedule",   "backend",
-                     "device",     "dtype",
-                     "ranks",      "transport",
-                     "truth",      "status",
-                     "reason",     "sentence",
-                     "checked",    "tensors",
-                     "elements",   "seconds",
-                     "repro",      "log",
-                     "waiver",     "bound_use",
-                     "first",      "differing_tensors",
-                     "differences"});
+  place.expect_only(
+      {"case",   "title",     "schedule", "backend",           "device",  "dtype",      "ranks",   "transport", "truth",
+       "status", "reason",    "sentence", "checked",           "tensors", "elements",   "seconds", "repro",     "log",
+       "waiver", "bound_use", "first",    "differing_tensors", "pattern", "differences"});
   Verdict v;
   v.run.case_id = place["case"].text();
   v.title = place["title"].text();
@@ -117,7 +95,7 @@ Verdict verdict_at(const JsonPlace& place) {
   v.backend = place["backend"].text();
   v.device = place["device"].text();
   v.dtype = place["dtype"].text();
-  v.run.ranks = place["ranks"].small(0, std::numeric_limits<int>::max());
+  v.run.ranks = place["ranks"].small(0, max_int);
   v.run.transport = place["transport"].text();
   v.finding.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
   v.finding.status = status_at(place["status"]);
@@ -136,6 +114,7 @@ Verdict verdict_at(const JsonPlace& place) {
   }
   if (const JsonPlace first = place["first"]; !first.is_null()) v.finding.first = difference_at(first);
   v.finding.differing = place["differing_tensors"].integer(0);
+  v.finding.pattern = place["pattern"].text();
   for (const JsonPlace& item : place["differences"].items()) v.finding.all.push_back(difference_at(item));
   return v;
 }
@@ -143,12 +122,11 @@ Verdict verdict_at(const JsonPlace& place) {
 Throughput throughput_at(const JsonPlace& place, const std::filesystem::path& folder) {
   place.expect_only({"schedule", "workload", "ranks", "microbatches", "step_seconds", "microbatches_per_second",
                      "bubble_measured", "bubble_ideal", "ratio_to_ideal_step", "rank_times", "timeline"});
-  constexpr int most = std::numeric_limits<int>::max();
   Throughput t;
   t.schedule = place["schedule"].text();
   t.workload = place["workload"].text();
-  t.ranks = place["ranks"].small(1, most);
-  t.microbatches = place["microbatches"].small(1, most);
+  t.ranks = place["ranks"].small(1, max_int);
+  t.microbatches = place["microbatches"].small(1, max_int);
   t.step_seconds = number(place["step_seconds"]);
   t.microbatches_per_second = number(place["microbatches_per_second"]);
   t.bubble_measured = number(place["bubble_measured"]);

@@ -230,7 +230,7 @@ TEST_F(ReportFiles, JsonReadsBack) {
   report.throughput.push_back({"gpipe", "real: mlp", 2, 4, 0.5, 8.0, 0.25, 0.2, 1.1, {{0.4, 0.1}, {0.3, 0.2}}});
   write_report_json(folder_ / "report.json", report);
   const auto json = nlohmann::json::parse(read_all(folder_ / "report.json"));
-  EXPECT_EQ(json["schema"], "plumbline-report/2");
+  EXPECT_EQ(json["schema"], "plumbline-report/3");
   EXPECT_EQ(json["context"]["commit"], "abc \ufffd");
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["summary"], (nlohmann::json{{"pass", 1}, {"unsupported", 1}, {"fail", 1}}));

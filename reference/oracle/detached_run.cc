@@ -13,6 +13,7 @@
 #include "reference/hooks.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
+#include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/error.h"
 #include "runtime/graph/run/program.h"
@@ -45,8 +46,14 @@ void require_complete(const std::vector<StageOrder>& copies, std::vector<int> St
 
 class DetachedStages : public CaseSubject {
  public:
-  DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, Results& results)
-      : case_(c), seed_(seed), orders_(orders), model_(models::make_model(c.model, c.dtype, seed)), results_(results) {
+  DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype, Results& results)
+      : case_(c),
+        seed_(seed),
+        dtype_(dtype),
+        orders_(orders),
+        model_(models::make_model(c.model, c.dtype, seed)),
+        results_(results) {
+    convert(*model_.module, dtype);
     split_.points = models::stage_points(model_, static_cast<int>(orders.size()));
     split_.loss_outputs = std::vector<int>{0};
     const bool trains = std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end();
@@ -112,11 +119,12 @@ class DetachedStages : public CaseSubject {
   }
 
   std::vector<Lane> make_lanes(const models::Batch& batch, bool training) {
+    const Unobserved unobserved;
     const int count = case_.microbatches;
     std::vector<Lane> lanes(count);
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
       const microbatch::ChunkSpec& spec = model_.input_chunks[i];
-      const at::Tensor& input = batch.inputs[i];
+      const at::Tensor input = converted(batch.inputs[i], dtype_);
       const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
                                                  ? std::vector<at::Tensor>(count, input)
                                                  : at::tensor_split(input, count, spec.dim);
@@ -124,9 +132,11 @@ class DetachedStages : public CaseSubject {
       for (int m = 0; m < count; ++m)
         lanes[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
     }
-    if (batch.target.defined())
-      for (int m = 0; m < count; ++m)
-        lanes[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
+    if (batch.target.defined()) {
+      const std::vector<at::Tensor> pieces =
+          at::tensor_split(converted(batch.target, dtype_), count, model_.target_chunk.dim);
+      for (int m = 0; m < count; ++m) lanes[m].target = pieces[m];
+    }
     for (Lane& lane : lanes) {
       lane.pipe =
           split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
@@ -293,6 +303,7 @@ class DetachedStages : public CaseSubject {
 
   const Case& case_;
   uint64_t seed_;
+  std::optional<Dtype> dtype_;
   StageOrders orders_;
   models::Model model_;
   split::SplitOptions split_;
@@ -306,9 +317,9 @@ class DetachedStages : public CaseSubject {
 
 }  // namespace
 
-Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders) {
+Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype) {
   Results results;
-  DetachedStages subject(c, seed, orders, results);
+  DetachedStages subject(c, seed, orders, dtype, results);
   run_case(c, seed, subject, results);
   return results;
 }

@@ -9,9 +9,9 @@
 #include "reference/hooks.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
+#include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/capture/call.h"
-#include "runtime/capture/interpose.h"
 #include "runtime/microbatch/random_seed.h"
 
 namespace plumbline::reference {
@@ -54,12 +54,6 @@ class StageSeeder : public capture::ModuleObserver {
   int microbatch_ = 0;
 };
 
-/// Interposers measure or disturb only the computation, not the preparation of data.
-class Unobserved : public capture::Interposer {
- public:
-  void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override { op.callBoxed(stack); }
-};
-
 class WholeModel : public CaseSubject {
  public:
   WholeModel(const Case& c, uint64_t seed, const WholeModelOptions& options, Results& results)
@@ -70,12 +64,7 @@ class WholeModel : public CaseSubject {
         seeder_(*model_.module, models::stage_points(model_, options.stages)),
         results_(results) {
     const c10::NoGradGuard no_grad;
-    if (options.dtype) {
-      // Module::to would also convert integer counters to floating point.
-      for (const auto& tensors : {model_.module->parameters(), model_.module->buffers()})
-        for (at::Tensor tensor : tensors)
-          if (tensor.is_floating_point()) tensor.set_data(tensor.to(scalar_type(*options.dtype)));
-    }
+    convert(*model_.module, options.dtype);
     if (options.absolute_values)
       for (at::Tensor& parameter : model_.module->parameters()) parameter.copy_(parameter.abs());
     if (c.parameter_hooks)
@@ -137,11 +126,10 @@ class WholeModel : public CaseSubject {
 
   at::Tensor cast(const at::Tensor& tensor, bool is_target) const {
     if (!tensor.defined() || !tensor.is_floating_point()) return tensor;
-    Unobserved unobserved;
-    const capture::InterposerScope scope(unobserved);
-    at::Tensor out = options_.dtype ? tensor.to(scalar_type(*options_.dtype)) : tensor;
-    if (options_.absolute_values) out = is_target ? -out.abs() : out.abs();
-    return out;
+    const Unobserved unobserved;
+    const at::Tensor out = converted(tensor, options_.dtype);
+    if (!options_.absolute_values) return out;
+    return is_target ? -out.abs() : out.abs();
   }
 
   std::vector<models::Batch> divide(const models::Batch& batch) const {

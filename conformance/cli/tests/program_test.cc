@@ -1,6 +1,7 @@
 // `plumbline split` and `plumbline run --program` on archives of torch.export, compared with PyTorch's results
 // (runtime/capture/pt2/testdata; integers, so the same bits on every machine).
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -92,12 +93,15 @@ TEST_F(Program, WhatDependsOnDataIsNotRematerialised) {
 TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
   for (const Archive& archive : archives) {
     std::string split;
+    size_t turn = 0;
     for (const std::string& module : archive.modules) {
       split += (split.empty() ? "" : ",") + module;
-      for (const char* schedule : {"gpipe", "1f1b", "zb-h2"})
-        expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, "--schedule", schedule});
+      const char* schedule = std::array{"gpipe", "1f1b", "zb-h2"}[turn++ % 3];
+      expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, "--schedule", schedule});
     }
     if (split.empty()) continue;
+    for (const char* schedule : {"gpipe", "1f1b", "zb-h2"})
+      expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, "--schedule", schedule});
     for (const char* manner : {"--route=direct", "--route=neighbours", "--shared=replicate"})
       expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, manner});
   }

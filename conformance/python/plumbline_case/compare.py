@@ -10,7 +10,7 @@ NOUNS = {"partial": "partial gradient", "grad": "gradient", "param": "parameter"
 
 
 def differences(expected, found):
-    """A sentence for each tensor that differs, in causal order. Both arguments are {result key: Stored}.
+    """(key, clause) for each tensor that differs, in causal order. Both arguments are {result key: Stored}.
 
     Element types and shapes must be equal, and elements as numbers: -0 equals +0, a NaN equals nothing.
     """
@@ -18,9 +18,14 @@ def differences(expected, found):
     for text in expected.keys() | found.keys():
         clause = difference(expected.get(text), found.get(text))
         if clause:
-            wrong.append((parse_key(text), clause))
-    wrong.sort(key=lambda item: item[0].causal_order())
-    return [one_line(f"{place(key)}: {NOUNS.get(key.kind, key.kind)} `{key.name}` {clause}") for key, clause in wrong]
+            wrong.append((text, clause))
+    return sorted(wrong, key=lambda item: parse_key(item[0]).causal_order())
+
+
+def sentence(key, clause, stages=""):
+    """`stages`: those that hold the parameter, "stage 2"."""
+    of = f" of {stages}" if stages else ""
+    return one_line(f"{place(key)}: {NOUNS.get(key.kind, key.kind)} `{key.name}`{of} {clause}")
 
 
 def difference(wanted, got):

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compare import differences, values
+from .compare import differences, sentence, values
+from .likeness import gradient_pattern, likeness, stages_of_parameters, stages_text
 from .number_text import one_line
 from .results import parse_key
 from .schema import FormatError
@@ -44,16 +45,29 @@ def judge(case, files, delivers=None):
     def delivered(tensors):
         return {key: stored for key, stored in tensors.items() if delivers is None or parse_key(key).kind in delivers}
 
-    expected, results = delivered(case.expected()), delivered(results)
+    everything = case.expected()
+    expected, results = delivered(everything), delivered(results)
     wrong = differences(expected, results)
     if wrong:
-        more = len(wrong) - 1
-        return "FAIL", wrong[0] + (f" (and {more} more tensor{'s' if more > 1 else ''})" if more else "")
+        return "FAIL", failure(wrong, expected, results, stages_of_parameters(everything), case.microbatches)
     zeros = zero_fraction(results)
     if zeros > MOST_ZEROS:
         return "MISTRUSTED", f"agrees, but {int(100 * zeros)} % of all gradients are zero"
     kinds = ", ".join(sorted({parse_key(key).kind for key in results}))
     return "PASS", f"{len(results)} tensors" + (f" ({kinds})" if kinds else "") + " equal"
+
+
+def failure(wrong, expected, results, stages, microbatches):
+    """The first difference, the number of others, and what the gradients have in common."""
+    text, clause = wrong[0]
+    key, more = parse_key(text), len(wrong) - 1
+    holders = stages.get(key.name, ()) if key.kind in ("grad", "param") else ()
+    instead = likeness(text, expected, results, microbatches)
+    said = sentence(key, clause + (f"; it is {instead}" if instead else ""), stages_text(holders) if holders else "")
+    if more:
+        said += f" (and {more} more tensor{'s' if more > 1 else ''})"
+    pattern = gradient_pattern(expected, results, stages, microbatches)
+    return said + (f"; {pattern}" if pattern else "")
 
 
 def merge(files):

@@ -65,7 +65,8 @@ def append_recorded(folder, verdict, case, backend):
     line |= {"device": "cpu", "dtype": case.dtype.lower(), "ranks": verdict.ranks, "transport": verdict.transport}
     line |= {"truth": case.truth, "status": verdict.status.lower(), "reason": one_line(verdict.clause)}
     line |= {"sentence": verdict.sentence(), "checked": [], "tensors": 0, "elements": 0, "seconds": 0.0, "repro": ""}
-    line |= {"waiver": "", "bound_use": None, "first": None, "differing_tensors": 0, "differences": []}
+    line |= {"waiver": "", "bound_use": None, "first": None, "differing_tensors": 0, "pattern": "",
+             "differences": []}
     with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 

@@ -2,9 +2,9 @@
 
     PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p judge_test.py
 
-The results are those of plumbline's runtime: right ones of every exact case; those of recorded mutants that an exact case
-kills (of every one with PLUMBLINE_EVERY_MUTANT=1); and with values, element types, shapes, names and files changed at
-random.
+The results are those of plumbline's runtime: right ones of exact cases; those of recorded mutants that an exact case
+kills; and with values, element types, shapes, names and files changed at random. With PLUMBLINE_IN_FULL (scripts/nightly)
+these are every exact case and every mutant, otherwise some.
 """
 
 import json
@@ -25,6 +25,7 @@ from plumbline_case.report_folder import Checker, left_nothing  # noqa: E402
 from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
+IN_FULL = "PLUMBLINE_IN_FULL" in os.environ
 KILLERS = os.path.join(HERE, "..", "..", "mutants", "killers.json")
 
 
@@ -74,9 +75,10 @@ class Judge(unittest.TestCase):
             statuses.append(judged.status)
         return statuses
 
-    def test_every_exact_case(self):
-        """Right results, and a case of another kind of truth, which is not judged."""
-        for case in ("exact-*", "mlp"):
+    def test_right_results(self):
+        """And a case of another kind of truth, which is not judged."""
+        cases = sorted(self.exact) if IN_FULL else random.sample(sorted(self.exact), 40)
+        for case in (",".join(cases), "mlp"):
             self.export(case, "1f1b", 2)
             out = os.path.join(self.folder, "right")
             shutil.rmtree(out, ignore_errors=True)
@@ -85,7 +87,7 @@ class Judge(unittest.TestCase):
             if case == "mlp":
                 self.assertEqual(statuses, ["NOT JUDGED"])
             else:
-                self.assertGreater(statuses.count("PASS"), 0.9 * len(self.exact))
+                self.assertGreater(statuses.count("PASS"), 0.8 * len(cases))
 
     def test_mutants(self):
         """The wrong results of recorded mutants, each in an exact case that kills it: of some, or of every one."""
@@ -97,7 +99,7 @@ class Judge(unittest.TestCase):
         }
         chosen = [mutant for mutant, run in runs.items() if run]
         self.assertGreater(len(chosen), len(killers) / 2)
-        if "PLUMBLINE_EVERY_MUTANT" not in os.environ:
+        if not IN_FULL:
             chosen = random.sample(chosen, 8)
         for mutant in chosen:
             with self.subTest(mutant=mutant):

@@ -141,7 +141,7 @@ TEST_F(Check, WhatIsWrongWithAFolderIsNamed) {
       {"run.json", replace("plumbline-run/1", "plumbline-run/2"), "plumbline-run/1"},
       {"run.json", replace("exact-mlp-mean", "exact-mlp-meen"), "run.json: case: no case is named 'exact-mlp-meen'"},
       {"run.json", replace("\"threads\"", "\"pigeons\""), "run.json: transport 'pigeons'"},
-      {"report.json", replace("plumbline-report/2", "plumbline-report/1"), "plumbline-report/2"},
+      {"report.json", replace("plumbline-report/3", "plumbline-report/2"), "plumbline-report/3"},
       {"report.json", [](const fs::path& f) { fs::resize_file(f, 50); }, "report.json is not JSON"},
       {"results.jsonl", replace("\"pass\"", "\"past\""), "results.jsonl:1: status: expected a status"},
       {"report.json", replace("\"status\": \"pass\"", "\"status\": \"fail\""),

@@ -138,6 +138,65 @@ TEST(Judge, BoundedTruthRefusesALostMicrobatchAndAScaledGradient) {
   EXPECT_EQ(judge.judge(c, gpipe(c), results).status, Status::Pass);
 }
 
+// Rounding in stage 0 changes bits of every later value and is legal: the first tensor beyond its bound is named.
+TEST(Judge, BoundedTruthNamesTheFirstTensorBeyondItsBound) {
+  const reference::Case& c = find_case("uneven-mean");
+  Judge judge(kJudgeSeed);
+  for (const char* wrong : {"0/forward/0/2/layers.3", "0/backward/1/1/layers.3", "0/partial/0/3/layers.1.fc.weight"}) {
+    TensorMap results = right_results(c);
+    const std::string last = "0/grad/-/-/layers.1.fc.weight";
+    ASSERT_TRUE(results.contains(wrong) && results.contains(last)) << wrong;
+    for (auto& [key, tensor] : results)
+      if (reference::parse_result_key(key).stage == 0)
+        scale_element(tensor, 0, 1.0f + 0x1p-23f);
+    EXPECT_EQ(judge.judge(c, gpipe(c), results).status, Status::Pass);
+    for (const std::string& key : {std::string(wrong), last})
+      for (int64_t i = 0; i < element_count(results.at(key)); ++i) scale_element(results.at(key), i, 1.01f);
+    const Finding finding = judge.judge(c, gpipe(c), results);
+    ASSERT_EQ(finding.status, Status::Fail) << wrong;
+    EXPECT_EQ(to_string(finding.first->key), wrong) << sentence(finding);
+    EXPECT_EQ(finding.differing, 2) << sentence(finding);
+    ASSERT_EQ(finding.all.size(), 2u);
+    EXPECT_EQ(to_string(finding.all[1].key), last);
+    EXPECT_EQ(finding.all[1].stages, std::vector<int>{0}) << sentence(finding);
+  }
+}
+
+// Hooks are counted: a count is right or wrong under every kind of truth.
+TEST(Judge, BoundedTruthComparesTheCallsOfHooks) {
+  reference::Case c = find_case("boundary-hooks");
+  c.truth = reference::Truth::Bounded;
+  TensorMap results = right_results(c);
+  EXPECT_EQ(Judge(kJudgeSeed).judge(c, gpipe(c), results).status, Status::Pass);
+  HostTensor& count = results.at(first_key_of(results, reference::ResultKind::HookCalls));
+  count.data[0] ^= std::byte{2};
+  EXPECT_EQ(Judge(kJudgeSeed).judge(c, gpipe(c), results).status, Status::Fail);
+}
+
+// A division that is left out on each stage below the last: the factor and the stages are told.
+TEST(Judge, TellsTheFactorOfEachStageAndWhatAValueIsInstead) {
+  Judge judge(kJudgeSeed);
+  for (const char* id : {"exact-mlp-mean", "mlp", "uneven-mean"}) {
+    const reference::Case& c = find_case(id);
+    TensorMap results = right_results(c);
+    for (auto& [key, tensor] : results)
+      if (key.starts_with("0/grad/-/-/layers.0.") || key.starts_with("0/grad/-/-/layers.1.") ||
+          key.starts_with("0/grad/-/-/layers.2.") || key.starts_with("0/grad/-/-/layers.3."))
+        for (int64_t i = 0; i < element_count(tensor); ++i) scale_element(tensor, i, 0.25f);
+    Finding finding = judge.judge(c, gpipe(c), results);
+    EXPECT_EQ(finding.pattern,
+              "the gradients are 1/4 of what is expected (1/M, M = 4 micro-batches) on stage 0, right on stage 1")
+        << id;
+    EXPECT_NE(sentence(finding).find("gradient `layers.0.fc.bias` of stage 0 f32["), std::string::npos)
+        << sentence(finding);
+    results = right_results(c);
+    std::swap(results.at("0/loss/-/0/loss"), results.at("0/loss/-/1/loss"));
+    finding = judge.judge(c, gpipe(c), results);
+    EXPECT_EQ(finding.first->likeness, "micro-batch 1's") << id << ": " << sentence(finding);
+    EXPECT_EQ(finding.pattern, "");
+  }
+}
+
 TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
   for (const reference::Case& c : corpus()) {
     if (c.truth != reference::Truth::Exact) continue;

@@ -147,8 +147,7 @@ TEST(Judge, BoundedTruthNamesTheFirstTensorBeyondItsBound) {
     const std::string last = "0/grad/-/-/layers.1.fc.weight";
     ASSERT_TRUE(results.contains(wrong) && results.contains(last)) << wrong;
     for (auto& [key, tensor] : results)
-      if (reference::parse_result_key(key).stage == 0)
-        scale_element(tensor, 0, 1.0f + 0x1p-23f);
+      if (reference::parse_result_key(key).stage == 0) scale_element(tensor, 0, 1.0f + 0x1p-23f);
     EXPECT_EQ(judge.judge(c, gpipe(c), results).status, Status::Pass);
     for (const std::string& key : {std::string(wrong), last})
       for (int64_t i = 0; i < element_count(results.at(key)); ++i) scale_element(results.at(key), i, 1.01f);

@@ -126,11 +126,20 @@ def anonymous(entry):
     return entry
 
 
+def wheel_readme():
+    """The part of docs/your-backend.md about the wheel, whose commands the test `docs` runs."""
+    page = (ROOT / 'docs' / 'your-backend.md').read_text(encoding='utf-8')
+    part = re.search(r'^## In Python: the wheel\n(.*?)^## ', page, re.MULTILINE | re.DOTALL).group(1)
+    part = re.sub(r'<!--.*?-->\n', '', part)
+    return f'# plumbline-case {version()}\n{part}'
+
+
 def make_wheel(manifest, exported, scratch, out):
     project = scratch / 'wheel'
     package = project / 'plumbline_case'
     shutil.copytree(PYTHON / 'plumbline_case', package, ignore=shutil.ignore_patterns('__pycache__'))
     shutil.copy(PYTHON / 'pyproject.toml', project)
+    (project / 'README.md').write_text(wheel_readme(), encoding='utf-8')
     (package / '_version.py').write_text(f"__version__ = '{version()}'\n")
     manifest = manifest | {'cases': [case for case in manifest['cases'] if case['truth'] == 'exact']}
     copy_cases(manifest, exported, package / 'corpus')

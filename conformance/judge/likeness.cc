@@ -39,6 +39,29 @@ bool fits(const HostTensor& expected, const HostTensor& actual, const Tolerance&
   return true;
 }
 
+/// The factor with small terms: at most `most_term`, or n and 1/n up to `most_power`. Terms that the tolerance cannot
+/// tell apart are not tried: fractions with denominators up to n are 1/n^2 apart.
+std::optional<Factor> factor_within(const HostTensor& expected, const HostTensor& actual, const Tolerance& tolerance,
+                                    int64_t largest, double most_term, double most_power) {
+  const double of_largest = element_as_double(expected, largest);
+  const double ratio = element_as_double(actual, largest) / of_largest;
+  const double resolved = tolerance.of(largest) == 0.0 ? std::numeric_limits<double>::infinity()
+                                                       : std::abs(of_largest) / (8 * tolerance.of(largest));
+  const double term = std::min(most_term, std::sqrt(resolved)), power = std::min(most_power, resolved);
+  const auto fit = [&](double p, double q) { return fits(expected, actual, tolerance, p, q); };
+  const auto factor = [](double p, double q) { return Factor{static_cast<int>(p), static_cast<int>(q)}; };
+  for (double q = 1; q <= term; ++q) {
+    const double p = std::nearbyint(ratio * q);
+    if (p != 0.0 && std::abs(p) <= (q == 1 ? power : term) && fit(p, q)) return factor(p, q);
+  }
+  const double inverse = std::nearbyint(1 / ratio);
+  if (std::abs(inverse) > term && std::abs(inverse) <= power) {
+    const double sign = inverse < 0 ? -1 : 1;
+    if (fit(sign, std::abs(inverse))) return factor(sign, std::abs(inverse));
+  }
+  return std::nullopt;
+}
+
 bool all_zero(const HostTensor& tensor) {
   for (int64_t i = 0; i < element_count(tensor); ++i)
     if (element_as_double(tensor, i) != 0.0) return false;
@@ -109,27 +132,14 @@ std::optional<Factor> factor_between(const HostTensor& expected, const HostTenso
   if (!std::isfinite(ratio)) return std::nullopt;
   if (all_zero(actual)) return Factor{0, 1};
 
-  Tolerance tolerance{0.0, mode == CompareMode::Bounded ? bound : nullptr};
-  if (mode == CompareMode::Bitwise)
-    tolerance.constant = kRoundings * unit_roundoff(expected.dtype) * magnitude(largest);
-  // Neighbouring fractions with denominators up to n are 1/n^2 apart: a loose tolerance cannot tell large terms.
   const bool few = nonzero < kFewElements;
-  const double resolved = tolerance.of(largest) == 0.0 ? std::numeric_limits<double>::infinity()
-                                                       : magnitude(largest) / (8 * tolerance.of(largest));
-  const double term = std::min<double>(few ? kLargestTermOfFew : kLargestTerm, std::sqrt(resolved));
-  const double power = std::min<double>(few ? kLargestTerm : kLargestPower, resolved);
-  const auto fit = [&](double p, double q) { return fits(expected, actual, tolerance, p, q); };
-  const auto factor = [](double p, double q) { return Factor{static_cast<int>(p), static_cast<int>(q)}; };
-  for (double q = 1; q <= term; ++q) {
-    const double p = std::nearbyint(ratio * q);
-    if (p != 0.0 && std::abs(p) <= (q == 1 ? power : term) && fit(p, q)) return factor(p, q);
-  }
-  const double inverse = std::nearbyint(1 / ratio);
-  if (std::abs(inverse) > term && std::abs(inverse) <= power) {
-    const double sign = inverse < 0 ? -1 : 1;
-    if (fit(sign, std::abs(inverse))) return factor(sign, std::abs(inverse));
-  }
-  return std::nullopt;
+  const auto within = [&](const Tolerance& tolerance) {
+    return factor_within(expected, actual, tolerance, largest, few ? kLargestTermOfFew : kLargestTerm,
+                         few ? kLargestTerm : kLargestPower);
+  };
+  if (mode == CompareMode::Bounded) return within({0.0, bound});
+  const std::optional<Factor> exact = within({});
+  return exact ? exact : within({kRoundings * unit_roundoff(expected.dtype) * magnitude(largest)});
 }
 
 std::string factor_text(const Factor& factor, int microbatches) {
@@ -187,7 +197,8 @@ std::string gradient_pattern(const Compared& compared, const std::map<std::strin
     const reference::ResultKey key = reference::parse_result_key(text);
     if (key.kind != reference::ResultKind::Grad || !is_floating(tensor.dtype)) continue;
     const auto actual = compared.actual.find(text);
-    const bool equal = actual != compared.actual.end() && equal_under(compared, text, actual->second);
+    if (actual == compared.actual.end()) return {};
+    const bool equal = equal_under(compared, text, actual->second);
     if (!equal && (!wrong || key.step < *wrong)) wrong = key.step;
     if (equal && all_zero(tensor)) continue;  // has every factor
     const auto of = stages.find(key.name);
@@ -197,22 +208,20 @@ std::string gradient_pattern(const Compared& compared, const std::map<std::strin
       continue;
     }
     const auto bound = compared.bounds.elements.find(text);
-    group.add(actual == compared.actual.end()
-                  ? std::nullopt
-                  : factor_between(tensor, actual->second, compared.mode,
-                                   bound == compared.bounds.elements.end() ? nullptr : &bound->second));
+    group.add(factor_between(tensor, actual->second, compared.mode,
+                             bound == compared.bounds.elements.end() ? nullptr : &bound->second));
   }
   if (!wrong) return {};
   const std::map<std::vector<int>, Group>& groups = steps[*wrong];
   Group all;
-  bool some_factor = false;
+  bool some = false;
   for (const auto& [of, group] : groups) {
     all.add(group.factor);
-    some_factor = some_factor || (group.factor && *group.factor != Factor{});
+    some = some || group.factor;
   }
   if (all.factor && *all.factor != Factor{}) return "every gradient is " + factor_text(*all.factor, microbatches);
   if (all.factor) return compared.mode == CompareMode::Bitwise ? "the gradients differ by a few roundings only" : "";
-  if (!some_factor) return "no single factor explains the gradients";
+  if (!some) return "no single factor explains the gradients";
   std::vector<std::string> parts;
   for (const auto& [of, group] : groups) {
     const std::string where = of.empty() ? "elsewhere" : "on " + stages_text(of);

@@ -29,10 +29,10 @@ struct Compared {
   const Bounds& bounds;
 };
 
-/// The factor that turns every element of `expected` into that of `actual`: exactly in Numeric, up to a few roundings
-/// of the dtype in Bitwise, and up to `bound` in Bounded, where `expected` is F64. Nullopt if there is none with small
-/// terms (at most 64, or 1/n and n up to 4096) or if the tensors differ in shape, are not floating-point, or `expected`
-/// is all zeros and `actual` is not. All zeros in both have every factor and give 1.
+/// The factor that turns every element of `expected` into that of `actual`: up to `bound` in Bounded, where `expected`
+/// is F64; otherwise exactly or else up to a few roundings of the dtype (a third of a whole number is rounded). Nullopt
+/// if there is none with small terms (at most 64, or 1/n and n up to 4096), or if the tensors differ in shape, are not
+/// floating-point, or `expected` is all zeros and `actual` is not. All zeros in both have every factor and give 1.
 std::optional<Factor> factor_between(const HostTensor& expected, const HostTensor& actual, CompareMode mode,
                                      const HostTensor* bound = nullptr);
 
@@ -49,7 +49,7 @@ std::string likeness(const reference::ResultKey& key, const Compared& compared, 
 std::map<std::string, std::vector<int>> stages_of_parameters(const TensorMap& expected);
 
 /// One clause about the first step that has wrong gradients: the factor of all gradients, or the factors by stage, or
-/// that no single factor explains them. Empty if all gradients are right.
+/// that no single factor explains them. Empty if all gradients are right, and if some are missing.
 std::string gradient_pattern(const Compared& compared, const std::map<std::string, std::vector<int>>& stages,
                              int microbatches);
 

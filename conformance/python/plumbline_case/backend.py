@@ -25,6 +25,7 @@ import time
 import traceback
 
 from .case import load
+from .results import Results
 from .schema import FormatError, check, read_json
 
 # Of torchrun and plumbline-case, of Open MPI, of MPICH.
@@ -83,14 +84,16 @@ class Backend:
         return None
 
     def start(self, job):
-        """Called once, before the first case of a job: slow imports, connections between ranks."""
+        """Called once, before the first case of a job: slow imports, connections between ranks. Under pytest the job
+        lists no cases."""
 
     def prepare(self, case):
         """Builds what run() needs for a case: this rank's stages, parameters, connections."""
 
     def run(self, case, prepared):
-        """Executes the steps of a case. Returns the Results of this rank; `prepared` is what prepare() returned."""
-        raise NotImplementedError
+        """Executes the steps of a case. Returns the Results of this rank; `prepared` is what prepare() returned.
+        Alone (self.world_size is 1) a process acts as all case.ranks ranks and returns the results of all."""
+        raise NotImplementedError(f"{type(self).__name__} has no run(case, prepared)")
 
     # --- the verbs -------------------------------------------------------------------------------------------------
 
@@ -132,6 +135,8 @@ class Backend:
             try:
                 case = load(os.path.join(folder, one["folder"]))
                 results = self.run(case, self.prepare(case))
+                if not isinstance(results, Results):
+                    raise TypeError(f"run() returned {type(results).__name__}; expected plumbline_case.Results")
                 files = [os.path.join(out, f"{one['results']}{rank}.safetensors") for rank in range(self.world_size)]
                 results.write(files[self.rank])
                 self.barrier(files)

@@ -50,6 +50,10 @@ def select(found, cases="*", schedules="*", ranks=None):
         numbers = sorted({entry.ranks for entry in found})
         if ranks not in numbers:
             raise FormatError(f"--ranks {ranks}: the corpus has cases on {', '.join(map(str, numbers))} ranks")
+        chosen = matching([entry.case for entry in found], cases)
+        theirs = {entry.ranks for entry in found if entry.case in chosen}
+        if ranks not in theirs:
+            raise FormatError(f"--ranks {ranks}: '{cases}' is in the corpus on {', '.join(map(str, sorted(theirs)))} ranks")
         found = [entry for entry in found if entry.ranks == ranks]
     ids = matching([entry.case for entry in found], cases)
     names = matching([entry.schedule for entry in found], schedules)

@@ -1,6 +1,6 @@
 """What a wrong value resembles: the rules, and the words, of plumbline's own judge in exact truth (judge/likeness.h)."""
 
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -8,13 +8,16 @@ from .compare import difference, values
 from .results import parse_key
 
 LARGEST_TERM, LARGEST_TERM_OF_FEW = 64, 4
+ROUNDINGS = 8
+UNIT_ROUNDOFF = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
 LARGEST_POWER = 4096  # of n and 1/n
 FEW_ELEMENTS = 4
 FLOATING = ("F64", "F32", "F16", "BF16")
 
 
 def factor_between(wanted, got):
-    """(p, q) if every element is p/q times the expected one, in lowest terms; None: no such factor with small terms."""
+    """(p, q) if every element is p/q times the expected one, exactly or else up to a few roundings, in lowest terms; None:
+    no such factor with small terms."""
     if wanted.dtype not in FLOATING or wanted.dtype != got.dtype or wanted.array.shape != got.array.shape:
         return None
     expected, actual = (values(stored).astype(np.float64).reshape(-1) for stored in (wanted, got))
@@ -29,16 +32,31 @@ def factor_between(wanted, got):
     if np.count_nonzero(actual) == 0:
         return 0, 1
 
+    few = nonzero < FEW_ELEMENTS
+    most = (LARGEST_TERM_OF_FEW, LARGEST_TERM) if few else (LARGEST_TERM, LARGEST_POWER)
+    magnitude = float(np.abs(expected[largest]))
+    for tolerance in 0.0, ROUNDINGS * UNIT_ROUNDOFF[wanted.dtype] * magnitude:
+        factor = factor_within(expected, actual, ratio, tolerance, magnitude, *most)
+        if factor:
+            return factor
+    return None
+
+
+def factor_within(expected, actual, ratio, tolerance, magnitude, term, power):
+    """Terms that the tolerance cannot tell apart are not tried: fractions with denominators up to n are 1/n^2 apart."""
+    resolved = magnitude / (8 * tolerance) if tolerance else inf
+    term, power = min(term, sqrt(resolved)), min(power, resolved)
+
     def fits(p, q):
         with np.errstate(all="ignore"):
-            return bool(np.all(np.abs(actual * q - expected * p) <= 0))
+            return bool(np.all(np.abs(actual * q - expected * p) <= tolerance * abs(p)))
 
-    few = nonzero < FEW_ELEMENTS
-    term, power = (LARGEST_TERM_OF_FEW, LARGEST_TERM) if few else (LARGEST_TERM, LARGEST_POWER)
-    for q in range(1, term + 1):
+    q = 1
+    while q <= term:
         p = float(np.rint(ratio * q))
         if p != 0 and abs(p) <= (power if q == 1 else term) and fits(p, q):
             return int(p), q
+        q += 1
     with np.errstate(all="ignore"):
         inverse = float(np.rint(np.float64(1) / ratio))
     if term < abs(inverse) <= power and fits(np.sign(inverse), abs(inverse)):
@@ -127,19 +145,21 @@ def stages_of_parameters(expected):
 
 
 def gradient_pattern(expected, found, stages, microbatches):
-    """One clause about the first step that has wrong gradients; "" if there is none."""
+    """One clause about the first step that has wrong gradients; "" if there is none, or if gradients are missing."""
     steps, wrong = {}, inf
     for text, wanted in expected.items():
         key = parse_key(text)
         if key.kind != "grad" or wanted.dtype not in FLOATING:
             continue
         got = found.get(text)
+        if got is None:
+            return ""
         equal = difference(wanted, got) is None
         if not equal:
             wrong = min(wrong, key.step)
         elif np.count_nonzero(values(wanted)) == 0:
             continue  # has every factor
-        factor = (1, 1) if equal else got and factor_between(wanted, got)
+        factor = (1, 1) if equal else factor_between(wanted, got)
         steps.setdefault(key.step, {}).setdefault(stages.get(key.name, ()), set()).add(factor)
     if wrong == inf:
         return ""
@@ -148,7 +168,7 @@ def gradient_pattern(expected, found, stages, microbatches):
     factors = set(single.values())
     if len(factors) == 1 and factors != {None}:
         return f"every gradient is {factor_text(factors.pop(), microbatches)}"
-    if not factors - {None, (1, 1)}:
+    if factors == {None}:
         return "no single factor explains the gradients"
     parts = []
     for of, factor in sorted(single.items()):

@@ -39,6 +39,8 @@ def pytest_collection_modifyitems(session, config, items):
         chosen = select(entries(config.getoption("--plumbline-corpus")), config.getoption("--plumbline-cases"))
     except FormatError as error:
         raise pytest.UsageError(str(error)) from None
+    job = {"format": "plumbline-job/1", "ranks": 1, "seed": 1, "timeout_seconds": backend.timeout, "cases": []}
+    backend.start(job)
     parent = Cases.from_parent(session, name="plumbline", nodeid="plumbline")
     takes = backend.schedules
     chosen = [entry for entry in chosen if takes == "any" or entry.schedule in takes]

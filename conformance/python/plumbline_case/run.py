@@ -59,7 +59,8 @@ class Run:
             for entry in of_job
         ]
         seed = Case(of_job[0].folder).json["seed"]
-        job = {"format": "plumbline-job/1", "ranks": ranks, "seed": seed, "timeout_seconds": self.supervisor.seconds}
+        # One wait ends before the case does, so that a backend can name the message that it waits for.
+        job = {"format": "plumbline-job/1", "ranks": ranks, "seed": seed, "timeout_seconds": self.supervisor.seconds / 2}
         job_file = os.path.join(out, "job.json")
         write_json(job_file, job | {"cases": cases})
         plan = self.supervisor.plan(job_file)

@@ -35,6 +35,8 @@ class Faulty(Toy):
         if fault == "exit": sys.exit("plumbline: out of paper")
         if fault == "leave": os._exit(0)
         if fault == "hang": time.sleep(1000)
+        if fault == "wait": time.sleep(self.timeout); raise TimeoutError("no message of rank 1")
+        if fault == "none": return None
         if fault == "nothing": return Results()
         return super().run(case, prepared)
 
@@ -50,6 +52,13 @@ class Split(Toy):
 class Declines(Toy):
     operators = ()
     schedules = ["1f1b", "gpipe"]
+
+class StartsFirst(Toy):
+    def start(self, job):
+        self.scale = job["seed"] / job["seed"]
+    def prepare(self, case):
+        assert self.scale == 1
+        return super().prepare(case)
 
 class NotABackend:
     pass
@@ -125,10 +134,12 @@ class Backends(unittest.TestCase):
             ("kill", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): killed by signal 9 (Killed)"),
             ("exit", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): out of paper"),
             ("leave", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ended with exit code 0"),
+            ("wait", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): TimeoutError: no message of rank 1"),
+            ("none", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): TypeError: run() returned NoneType; expected "),
             ("hang", "TIMEOUT exact-mlp-mean x 1f1b (2 ranks, own): no event in time"),
             ("nothing", "FAIL exact-mlp-mean x 1f1b (2 ranks, own): step 0, stage 0, micro-batch 0: forward "),
         ):
-            more = ["--timeout", "10"] if fault == "hang" else []
+            more = ["--timeout", "10"] if fault in ("hang", "wait") else []
             with self.subTest(fault):
                 code, lines, errors, report = self.run_cases(f"{self.probes}:Faulty", "--case", CASES, *more, FAULT=fault)
                 self.assertEqual(code, 1, errors)
@@ -184,6 +195,8 @@ class Backends(unittest.TestCase):
         declined = start([*plugin, *options, "--plumbline-backend", f"{self.probes}:Declines"])
         self.assertIn("operators beyond those supported: aten::abs, aten::linear", declined.stdout)
         self.assertIn("2 skipped", declined.stdout)
+        started = start([*plugin, *options, "--plumbline-backend", f"{self.probes}:StartsFirst"])
+        self.assertIn("2 passed", started.stdout)
         inert = start([sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder + "/empty"])
         self.assertIn("no tests ran", inert.stdout)
 

@@ -220,7 +220,7 @@ std::string gradient_pattern(const Compared& compared, const std::map<std::strin
     some = some || group.factor;
   }
   if (all.factor && *all.factor != Factor{}) return "every gradient is " + factor_text(*all.factor, microbatches);
-  if (all.factor) return compared.mode == CompareMode::Bitwise ? "the gradients differ by a few roundings only" : "";
+  if (all.factor) return compared.mode == CompareMode::Bounded ? "" : "the gradients differ by a few roundings only";
   if (!some) return "no single factor explains the gradients";
   std::vector<std::string> parts;
   for (const auto& [of, group] : groups) {

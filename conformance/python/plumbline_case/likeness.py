@@ -166,6 +166,8 @@ def gradient_pattern(expected, found, stages, microbatches):
     groups = steps[wrong]
     single = {of: next(iter(factors)) if len(factors) == 1 else None for of, factors in groups.items()}
     factors = set(single.values())
+    if factors == {(1, 1)}:
+        return "the gradients differ by a few roundings only"
     if len(factors) == 1 and factors != {None}:
         return f"every gradient is {factor_text(factors.pop(), microbatches)}"
     if factors == {None}:

@@ -15,7 +15,6 @@
 #include "reference/rounding/rounding.h"
 
 namespace plumbline::conformance {
-
 namespace {
 
 /// The results of `run`, which computes in float64, with their bounds.
@@ -41,12 +40,6 @@ Expectation with_bounds(const reference::Case& c, uint64_t seed, const std::func
   return expected;
 }
 
-bool is_between_stages(const std::string& key) {
-  const reference::ResultKind kind = reference::parse_result_key(key).kind;
-  return kind == reference::ResultKind::Forward || kind == reference::ResultKind::Backward ||
-         kind == reference::ResultKind::Partial;
-}
-
 }  // namespace
 
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
@@ -58,7 +51,9 @@ Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
 Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders) {
   return with_bounds(c, seed, [&] {
     reference::Results results = reference::run_detached(c, seed, orders, reference::Dtype::F64);
-    std::erase_if(results, [](const auto& item) { return !is_between_stages(item.first); });
+    std::erase_if(results, [](const auto& item) {
+      return std::ranges::find(kBetweenStages, reference::parse_result_key(item.first).kind) == kBetweenStages.end();
+    });
     return results;
   });
 }

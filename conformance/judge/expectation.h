@@ -2,11 +2,13 @@
 // with a running error bound for each element. Exact truth: the proof that every number of the case is exact.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "conformance/judge/compare.h"
 #include "reference/case.h"
 #include "reference/oracle/detached_run.h"
+#include "reference/result_key.h"
 
 namespace plumbline::conformance {
 
@@ -20,7 +22,11 @@ struct Expectation {
 /// param.
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed);
 
-/// Likewise for the detached stages: kinds forward, backward and partial, which only they have. They say where a value
+/// The kinds of results that only the detached stages have.
+inline constexpr std::initializer_list<reference::ResultKind> kBetweenStages = {
+    reference::ResultKind::Forward, reference::ResultKind::Backward, reference::ResultKind::Partial};
+
+/// Likewise for the detached stages: kinds kBetweenStages. They say where a value
 /// first left its bound; whether a run passes is for the whole model to say.
 Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "conformance/judge/finding.h"
+#include "conformance/judge/unit_roundoff.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::conformance {
@@ -17,12 +18,6 @@ constexpr int64_t kFewElements = 4;  ///< fewer are related by some fraction too
 constexpr int kLargestTermOfFew = 4;
 /// The tolerance of a factor in roundings of the dtype: a sum of scaled terms rounds a few times.
 constexpr double kRoundings = 8;
-
-double unit_roundoff(std::string_view dtype) {
-  if (dtype == "F64") return 0x1p-53;
-  if (dtype == "F32") return 0x1p-24;
-  return dtype == "F16" ? 0x1p-11 : 0x1p-8;
-}
 
 /// |actual - expected p/q| may be `of(i)` |p/q|: rounding errors scale with the values.
 struct Tolerance {
@@ -77,6 +72,12 @@ int power_of(int n, int base) {
 
 bool equal_under(const Compared& compared, const std::string& key, const HostTensor& actual) {
   return compare({{key, compared.expected.at(key)}}, {{key, actual}}, compared.mode, compared.bounds).empty();
+}
+
+std::optional<Factor> factor_under(const Compared& compared, const std::string& key, const HostTensor& actual) {
+  const auto bound = compared.bounds.elements.find(key);
+  return factor_between(compared.expected.at(key), actual, compared.mode,
+                        bound == compared.bounds.elements.end() ? nullptr : &bound->second);
 }
 
 /// Another expected tensor that the value may be: the smallest is the nearest.
@@ -170,10 +171,7 @@ std::string likeness(const reference::ResultKey& key, const Compared& compared, 
       nearest = {*near, whose(key, other)};
   }
   if (nearest) return nearest->second;
-  const auto bound = compared.bounds.elements.find(text);
-  const std::optional<Factor> factor =
-      factor_between(expected->second, actual->second, compared.mode,
-                     bound == compared.bounds.elements.end() ? nullptr : &bound->second);
+  const std::optional<Factor> factor = factor_under(compared, text, actual->second);
   return factor && *factor != Factor{} ? factor_text(*factor, microbatches) : "";
 }
 
@@ -207,9 +205,7 @@ std::string gradient_pattern(const Compared& compared, const std::map<std::strin
       group.add(Factor{});
       continue;
     }
-    const auto bound = compared.bounds.elements.find(text);
-    group.add(factor_between(tensor, actual->second, compared.mode,
-                             bound == compared.bounds.elements.end() ? nullptr : &bound->second));
+    group.add(factor_under(compared, text, actual->second));
   }
   if (!wrong) return {};
   const std::map<std::vector<int>, Group>& groups = steps[*wrong];

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "conformance/judge/unit_roundoff.h"
 #include "conformance/recording/against_parts.h"
 
 namespace plumbline::conformance {
@@ -9,13 +10,6 @@ namespace {
 
 constexpr double kSafety = 10;
 constexpr double kShare = 0.5;
-
-/// Half the distance from 1 to the next number of a floating dtype.
-double unit_roundoff(std::string_view dtype) {
-  if (dtype == "F64") return 0x1p-53;
-  if (dtype == "F32") return 0x1p-24;
-  return dtype == "F16" ? 0x1p-11 : 0x1p-8;
-}
 
 }  // namespace
 

@@ -61,7 +61,7 @@ def pkg_config(tree, *words):
 
 
 def check_example(program):
-    # LibTorch learns of the library's kernels from initializers: no object may be left out because nobody calls it.
+    # LibTorch learns of the library's kernels from initializers: the linker must keep every object, called or not.
     if 'plumbline::split::read_pipe(' not in run('nm', '-C', program):
         fail(f'{program} does not hold the whole of libplumbline.a')
     output = run(program)

@@ -25,10 +25,20 @@ enum class LossKind {
   Output,        ///< output 0 is already the loss (a scalar for each micro-batch); the target is an input of the model
 };
 
-enum class Reduction { Sum, Mean };
+enum class Reduction {
+  Sum,
+  Mean,       ///< over the micro-batch
+  BatchMean,  ///< the micro-batch's part of the mean over the whole batch: its sum over the batch's number of elements
+};
 
 /// The class index of a target that is ignored.
 inline constexpr int64_t kIgnoredTarget = -100;
+
+enum class AuxiliaryLosses {
+  None,     ///< they are plain outputs
+  Added,    ///< the loss function adds them to the loss of the last stage, to which they travel
+  InPlace,  ///< each stays in its stage, whose backward begins at it as well
+};
 
 struct LossSpec {
   LossKind kind = LossKind::Sum;
@@ -37,6 +47,19 @@ struct LossSpec {
   /// kIgnoredTarget. A mean is then taken over the remaining targets of the whole batch: a micro-batch is weighted by
   /// the number of its remaining targets.
   bool ignores_targets = false;
+  /// Cross entropy only: each class has a weight (class_weight() in reference/loss.h). A mean is then a weighted one.
+  bool class_weights = false;
+  /// A mean of means: every micro-batch weighs the same, however many rows it has.
+  bool equal_weights = false;
+  /// The treatment of the model's auxiliary losses (Model::auxiliary_losses), scalars that its early stages make.
+  AuxiliaryLosses auxiliary = AuxiliaryLosses::None;
+};
+
+/// The divider of a train step's gradients by the number of micro-batches.
+enum class Division {
+  Engine,  ///< the engine divides the sum over the micro-batches, before it is added to earlier gradients
+  User,    ///< the user's loss function divides each loss; the engine divides nothing
+  Nobody,
 };
 
 enum class StepKind {
@@ -46,6 +69,7 @@ enum class StepKind {
   Optimizer,  ///< update every parameter that has a gradient
   Freeze,     ///< the named parameters require no gradient from this step on; accumulated gradients stay
   Unfreeze,   ///< the named parameters require gradients again
+  Read,       ///< the accumulated gradients are results, as after a train step
 };
 
 struct Step {
@@ -65,11 +89,24 @@ struct Step {
 
 enum class OptimizerKind { Sgd, AdamW };
 
+enum class NormKind { Two, Infinity };
+
 struct OptimizerSpec {
   double learning_rate = 0.0;
   double momentum = 0.0;  ///< for Sgd
   OptimizerKind kind = OptimizerKind::Sgd;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.0;  ///< for AdamW
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< for AdamW
+  double weight_decay = 0.0;  ///< for Sgd, added to the gradient (times the parameter); for AdamW, decoupled
+  /// If not 0, an Optimizer step clips the gradients: it multiplies all of them by clip_norm / (norm + clip_epsilon) if
+  /// that is less than 1, where `norm` is the norm over all parameters of all stages, a shared one counted once.
+  /// The norm before clipping is a result, ResultKind::GradNorm.
+  double clip_norm = 0.0;
+  double clip_epsilon = 1e-6;  ///< 1e-6 as in torch.nn.utils.clip_grad_norm_
+  NormKind norm = NormKind::Two;
+  /// An Optimizer step changes nothing on any stage if a gradient of any stage is not finite.
+  bool skips_nonfinite = false;
+  /// The backward of each loss begins with this factor; an Optimizer step first divides all gradients by it.
+  double loss_scale = 1.0;
 };
 
 enum class Dtype { F32, BF16, F64, F16 };
@@ -84,9 +121,7 @@ struct Case {
   int rows = 8;  ///< rows of a batch along the chunked dimension
   int microbatches = 4;
   LossSpec loss;
-  /// Whether the gradients of a train step are divided by the number of micro-batches before they are added to earlier
-  /// ones.
-  bool divide_by_microbatches = true;
+  Division division = Division::Engine;
   std::vector<Step> steps = {StepKind::Train};
   OptimizerSpec optimizer = {};
   /// In train steps floating-point inputs require gradients. These are also results: ResultKind::InputGrad, by

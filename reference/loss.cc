@@ -1,16 +1,29 @@
 #include "reference/loss.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
+
+#include <array>
+#include <span>
 
 #include "runtime/error.h"
 
 namespace plumbline::reference {
 
-at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-  const at::Tensor& output = outputs.at(0);
+namespace {
+
+at::Tensor class_weights(const at::Tensor& output) {
+  std::vector<double> weights;
+  for (int64_t i = 0; i < output.size(-1); ++i) weights.push_back(class_weight(i));
+  return at::tensor(weights, output.options().requires_grad(false));
+}
+
+at::Tensor own_loss(const LossSpec& spec, const at::Tensor& output, const at::Tensor& target) {
   const bool mean = spec.reduction == Reduction::Mean;
   const int64_t reduction = mean ? at::Reduction::Mean : at::Reduction::Sum;
   switch (spec.kind) {
@@ -19,7 +32,8 @@ at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& out
     case LossKind::Mse:
       return at::mse_loss(output, target, reduction);
     case LossKind::CrossEntropy:
-      return at::cross_entropy_loss(output.reshape({-1, output.size(-1)}), target.reshape(-1), {}, reduction,
+      return at::cross_entropy_loss(output.reshape({-1, output.size(-1)}), target.reshape(-1),
+                                    spec.class_weights ? class_weights(output) : at::Tensor(), reduction,
                                     kIgnoredTarget);
     case LossKind::Output:
       return output;
@@ -27,11 +41,44 @@ at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& out
   throw Error("unknown loss");
 }
 
+}  // namespace
+
+at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target,
+                        double divisor) {
+  at::Tensor loss = own_loss(spec, outputs.at(0), target);
+  if (spec.auxiliary == AuxiliaryLosses::Added)
+    for (size_t i = 1; i < outputs.size(); ++i)
+      if (outputs[i].defined()) loss = at::add(loss, outputs[i]);
+  return divisor == 1.0 ? loss : at::div(loss, divisor);
+}
+
+double loss_divisor(const Case& c, const at::Tensor& batch_target) {
+  double divisor = c.division == Division::User ? c.microbatches : 1.0;
+  if (c.loss.reduction == Reduction::BatchMean && batch_target.defined())
+    divisor *= counted_targets(c.loss, batch_target);
+  return divisor;
+}
+
 bool has_loss(const LossSpec& spec, const at::Tensor& target) {
   return target.defined() || spec.kind == LossKind::Sum || spec.kind == LossKind::Output;
 }
 
-int64_t counted_targets(const at::Tensor& target) { return target.ne(kIgnoredTarget).sum().item<int64_t>(); }
+bool counts_targets(const LossSpec& spec) { return spec.ignores_targets || spec.class_weights; }
+
+double counted_targets(const LossSpec& spec, const at::Tensor& target) {
+  if (spec.kind != LossKind::CrossEntropy) return static_cast<double>(target.numel());
+  const at::Tensor classes = target.contiguous();
+  const std::span<const int64_t> indices(classes.const_data_ptr<int64_t>(), classes.numel());
+  double count = 0;
+  for (int64_t index : indices)
+    if (index != kIgnoredTarget) count += spec.class_weights ? class_weight(index) : 1.0;
+  return count;
+}
+
+double class_weight(int64_t index) {
+  constexpr std::array<double, 4> kWeights = {1.0, 2.0, 0.5, 4.0};
+  return kWeights[index % kWeights.size()];
+}
 
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {

@@ -9,16 +9,28 @@
 
 namespace plumbline::reference {
 
-/// Uses only output 0, and `target` only for Mse and CrossEntropy. For cross entropy the output is [..., classes], and
-/// the target holds class indices [...], ignored where they are kIgnoredTarget.
-at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target);
+/// Computed from output 0, and for Mse and CrossEntropy from `target`; with AuxiliaryLosses::Added every later output
+/// that is defined is added. Everything is divided by `divisor` (loss_divisor()). For cross entropy the output is
+/// [..., classes], and the target holds class indices [...], ignored where they are kIgnoredTarget.
+at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target,
+                        double divisor = 1.0);
+
+/// The divisor of every loss of one step, in the loss function: the number of micro-batches with Division::User, and
+/// the number of elements of the whole batch's target that count (counted_targets()) for Reduction::BatchMean.
+double loss_divisor(const Case& c, const at::Tensor& batch_target);
 
 /// Whether there is a loss for this target: always for Sum and Output; for the other kinds, if `target` is defined.
 bool has_loss(const LossSpec& spec, const at::Tensor& target);
 
-/// The number of class indices in `target` that are not kIgnoredTarget: the divisor of a mean loss, and so the weight
-/// of a micro-batch.
-int64_t counted_targets(const at::Tensor& target);
+/// Whether the weight of a micro-batch in a mean depends on its target, not on its rows alone.
+bool counts_targets(const LossSpec& spec);
+
+/// The divisor of a mean loss over `target`, and so the weight of a micro-batch: for cross entropy the number of class
+/// indices that are not kIgnoredTarget, or the sum of their class weights; else the number of elements.
+double counted_targets(const LossSpec& spec, const at::Tensor& target);
+
+/// The weight of a class with LossSpec::class_weights: 1, 2, 0.5, 4, 1, ... by ascending class.
+double class_weight(int64_t index);
 
 /// The element type of a case's parameters and floating-point inputs.
 at::ScalarType scalar_type(Dtype dtype);

@@ -10,8 +10,8 @@
 namespace plumbline::reference {
 namespace {
 
-constexpr std::array<std::string_view, 10> kind_names = {"forward",    "output",     "loss", "backward", "partial",
-                                                         "input-grad", "hook-calls", "grad", "buffer",   "param"};
+constexpr std::array<std::string_view, 11> kind_names = {
+    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param"};
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 
@@ -40,12 +40,14 @@ int phase_of(ResultKind kind) {
       return 2;
     case ResultKind::Grad:
       return 3;
-    case ResultKind::Buffer:
+    case ResultKind::GradNorm:
       return 4;
-    case ResultKind::Param:
+    case ResultKind::Buffer:
       return 5;
+    case ResultKind::Param:
+      return 6;
   }
-  return 6;
+  return 7;
 }
 
 auto causal_rank(const ResultKey& key) {
@@ -69,7 +71,7 @@ ResultKey parse_result_key(const std::string& text) {
   const auto refuse = [&]() -> InputError {
     return InputError("result key `" + text +
                       "` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: forward, output, loss, backward, "
-                      "partial, input-grad, hook-calls, grad, buffer, param)");
+                      "partial, input-grad, hook-calls, grad, grad-norm, buffer, param)");
   };
   std::array<std::string_view, 4> parts;
   std::string_view rest = text;

@@ -20,9 +20,7 @@ namespace {
 /// Empty, or why a stage cannot be partitioned.
 std::string partition_stages(const reference::Case& c, int stages, uint64_t seed, const engine::RematOptions& options) {
   const models::Model model = models::make_model(c.model, c.dtype, seed);
-  split::SplitOptions split;
-  split.points = models::stage_points(model, stages);
-  split.loss_outputs = std::vector<int>{0};
+  const split::SplitOptions split = models::case_split(c, model, stages);
   const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
   const engine::PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
     return split::make_pipe({model.module.get(), model.forward, model.input_names}, inputs, training, split);

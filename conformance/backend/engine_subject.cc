@@ -1,5 +1,6 @@
 #include "conformance/backend/engine_subject.h"
 
+#include <ATen/ops/div.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
@@ -23,7 +24,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
         engine_(transport, schedule(options), pipes(options), engine_options(options)) {}
 
   void train(int step, const models::Batch& batch) override {
-    step_ = step;
+    begin(step, batch);
     if (case_.input_gradients)
       record(engine_.train(leaves_of(batch)));
     else if (case_.keyword_inputs)
@@ -32,7 +33,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
       record(engine_.train(batch.inputs, batch.target));
   }
   void evaluate(int step, const models::Batch& batch) override {
-    step_ = step;
+    begin(step, batch);
     record(engine_.evaluate(batch.inputs, batch.target));
   }
   void zero_grad() override { engine_.zero_grad(); }
@@ -54,8 +55,16 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
       for (const auto& item : state.buffers) out.push_back(item);
     return out;
   }
+  double gradient_norm(reference::NormKind kind) const override {
+    return engine_.gradient_norm(kind == reference::NormKind::Two ? engine::Norm::Two : engine::Norm::Infinity);
+  }
 
  private:
+  void begin(int step, const models::Batch& batch) {
+    step_ = step;
+    divisor_ = reference::loss_divisor(case_, batch.target);
+  }
+
   static schedule::Schedule schedule(const EngineCaseOptions& options) {
     schedule::Schedule schedule = options.schedule;
     if (options.fault && options.fault->schedule) options.fault->schedule(schedule);
@@ -63,9 +72,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   }
 
   engine::PipeSource pipes(const EngineCaseOptions& options) {
-    split::SplitOptions split;
-    split.points = models::stage_points(model_, options.schedule.stages);
-    split.loss_outputs = std::vector<int>{0};
+    const split::SplitOptions split = models::case_split(case_, model_, options.schedule.stages);
     engine::PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
       return split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
     };
@@ -78,12 +85,15 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     engine.input_chunks = model_.input_chunks;
     engine.target_chunk = model_.target_chunk;
     engine.loss = [this](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-      return reference::has_loss(case_.loss, target) ? reference::compute_loss(case_.loss, outputs, target)
+      return reference::has_loss(case_.loss, target) ? reference::compute_loss(case_.loss, outputs, target, divisor_)
                                                      : at::Tensor();
     };
-    engine.mean_loss = case_.loss.reduction == reference::Reduction::Mean;
-    if (case_.loss.ignores_targets) engine.mean_count = reference::counted_targets;
-    engine.divide_by_microbatches = case_.divide_by_microbatches;
+    engine.local_loss = [this](const at::Tensor& loss) { return divisor_ == 1.0 ? loss : at::div(loss, divisor_); };
+    engine.loss_scale = case_.optimizer.loss_scale;
+    engine.mean_loss = case_.loss.reduction == reference::Reduction::Mean && !case_.loss.equal_weights;
+    if (reference::counts_targets(case_.loss))
+      engine.mean_count = [this](const at::Tensor& target) { return reference::counted_targets(case_.loss, target); };
+    engine.divide_by_microbatches = case_.division == reference::Division::Engine;
     engine.seed = options.seed;
     engine.timeout = options.timeout;
     engine.recompute = options.recompute;
@@ -120,6 +130,13 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     for (size_t m = 0; m < step.losses.size(); ++m)
       if (step.losses[m].defined())
         reference::put(results_, {step_, reference::ResultKind::Loss, -1, static_cast<int>(m), "loss"}, step.losses[m]);
+    for (size_t m = 0; m < step.local_losses.size(); ++m)
+      for (size_t i = 0; i < step.local_losses[m].size(); ++i)
+        if (step.local_losses[m][i].defined())
+          reference::put(results_,
+                         {step_, reference::ResultKind::Loss, -1, static_cast<int>(m),
+                          models::output_name(model_, i)},
+                         step.local_losses[m][i]);
     if (!reference::keeps_details(case_)) return;
     for (size_t m = 0; m < step.outputs.size(); ++m)
       for (size_t i = 0; i < step.outputs[m].size(); ++i)
@@ -157,6 +174,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   reference::Results& results_;
   models::Model model_;
   int step_ = 0;
+  double divisor_ = 1.0;  ///< of the step's losses
   std::map<int, reference::CountedHooks> hooks_;  ///< by stage
   engine::Engine engine_;
 };

@@ -21,8 +21,11 @@ constexpr int kMost = 65536;  // rows, micro-batches
 const std::vector<std::string> kTruths = {"exact", "same-order", "bounded"};
 const std::vector<std::string> kDtypes = {"f32", "bf16", "f64", "f16"};
 const std::vector<std::string> kLosses = {"sum", "mse", "cross-entropy", "output"};
-const std::vector<std::string> kReductions = {"sum", "mean"};
-const std::vector<std::string> kSteps = {"train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze"};
+const std::vector<std::string> kReductions = {"sum", "mean", "batch-mean"};
+const std::vector<std::string> kDivisions = {"engine", "user", "nobody"};
+const std::vector<std::string> kAuxiliary = {"none", "added", "in-place"};
+const std::vector<std::string> kSteps = {"train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze", "read"};
+const std::vector<std::string> kNorms = {"2", "inf"};
 const std::vector<std::string> kOptimizers = {"sgd", "adamw"};
 const std::vector<std::string> kRecompute = {"never", "except-last", "always"};
 
@@ -35,7 +38,7 @@ const std::vector<std::string> kKeys = {"id",
                                         "rows",
                                         "microbatches",
                                         "loss",
-                                        "divide_by_microbatches",
+                                        "divides",
                                         "steps",
                                         "repeat_steps",
                                         "optimizer",
@@ -67,12 +70,24 @@ std::string id_of(const TomlPlace& place) {
 }
 
 reference::LossSpec loss_of(const TomlPlace& place) {
-  place.expect_only({"kind", "reduction", "ignores_targets"});
+  place.expect_only({"kind", "reduction", "ignores_targets", "class_weights", "equal_weights", "auxiliary"});
   reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(kLosses)),
                            static_cast<reference::Reduction>(place["reduction"].one_of(kReductions))};
-  if (const auto ignores = place.find("ignores_targets")) loss.ignores_targets = ignores->boolean();
-  if (loss.ignores_targets && loss.kind != reference::LossKind::CrossEntropy)
-    place.refuse("ignores_targets goes with kind = \"cross-entropy\"");
+  for (const auto& [key, member] : {std::pair{"ignores_targets", &reference::LossSpec::ignores_targets},
+                                    std::pair{"class_weights", &reference::LossSpec::class_weights},
+                                    std::pair{"equal_weights", &reference::LossSpec::equal_weights}})
+    if (const auto value = place.find(key)) loss.*member = value->boolean();
+  if (const auto auxiliary = place.find("auxiliary"))
+    loss.auxiliary = static_cast<reference::AuxiliaryLosses>(auxiliary->one_of(kAuxiliary));
+  for (const auto& [key, given] :
+       {std::pair{"ignores_targets", loss.ignores_targets}, std::pair{"class_weights", loss.class_weights}})
+    if (given && loss.kind != reference::LossKind::CrossEntropy)
+      place.refuse(std::string(key) + " goes with kind = \"cross-entropy\"");
+  if (loss.equal_weights && loss.reduction != reference::Reduction::Mean)
+    place.refuse("equal_weights goes with reduction = \"mean\"");
+  if (loss.reduction == reference::Reduction::BatchMean && loss.kind != reference::LossKind::Mse &&
+      loss.kind != reference::LossKind::CrossEntropy)
+    place.refuse("reduction = \"batch-mean\" goes with kind = \"mse\" or \"cross-entropy\", which have a target");
   return loss;
 }
 
@@ -122,16 +137,24 @@ reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
   reference::OptimizerSpec optimizer;
   optimizer.kind = static_cast<reference::OptimizerKind>(place["kind"].one_of(kOptimizers));
   if (optimizer.kind == reference::OptimizerKind::Sgd)
-    place.expect_only({"kind", "learning_rate", "momentum"});
+    place.expect_only({"kind", "learning_rate", "momentum", "weight_decay", "clip_norm", "clip_epsilon", "norm",
+                       "skips_nonfinite", "loss_scale"});
   else
-    place.expect_only({"kind", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay"});
+    place.expect_only({"kind", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm",
+                       "clip_epsilon", "norm", "skips_nonfinite", "loss_scale"});
   optimizer.learning_rate = place["learning_rate"].not_negative();
   for (const auto& [key, member] :
        {std::pair{"momentum", &reference::OptimizerSpec::momentum},
         std::pair{"beta1", &reference::OptimizerSpec::beta1}, std::pair{"beta2", &reference::OptimizerSpec::beta2},
         std::pair{"epsilon", &reference::OptimizerSpec::epsilon},
-        std::pair{"weight_decay", &reference::OptimizerSpec::weight_decay}})
+        std::pair{"weight_decay", &reference::OptimizerSpec::weight_decay},
+        std::pair{"clip_norm", &reference::OptimizerSpec::clip_norm},
+        std::pair{"clip_epsilon", &reference::OptimizerSpec::clip_epsilon},
+        std::pair{"loss_scale", &reference::OptimizerSpec::loss_scale}})
     if (const auto value = place.find(key)) optimizer.*member = value->not_negative();
+  if (const auto norm = place.find("norm")) optimizer.norm = static_cast<reference::NormKind>(norm->one_of(kNorms));
+  if (const auto skips = place.find("skips_nonfinite")) optimizer.skips_nonfinite = skips->boolean();
+  if (optimizer.loss_scale == 0) place["loss_scale"].refuse("expected a factor that is not 0");
   return optimizer;
 }
 
@@ -171,6 +194,8 @@ void check(const TomlPlace& place, const reference::Case& c) {
   const bool optimizes = has_step(c, StepKind::Optimizer);
   if (optimizes && !place.find("optimizer")) place["steps"].refuse("\"optimizer\" needs the key 'optimizer'");
   if (!optimizes && place.find("optimizer")) place["optimizer"].refuse("no step is \"optimizer\"");
+  if (optimizes && c.truth == reference::Truth::Exact)
+    place["truth"].refuse("the numbers of an optimizer are no whole numbers; expected same-order or bounded");
 }
 
 reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules) {
@@ -185,7 +210,8 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   if (const auto rows = place.find("rows")) c.rows = rows->small(1, kMost);
   if (const auto microbatches = place.find("microbatches")) c.microbatches = microbatches->small(1, kMost);
   c.loss = loss_of(place["loss"]);
-  if (const auto divide = place.find("divide_by_microbatches")) c.divide_by_microbatches = divide->boolean();
+  if (const auto divides = place.find("divides"))
+    c.division = static_cast<reference::Division>(divides->one_of(kDivisions));
   c.steps = steps_of(place, c.microbatches);
   if (const auto optimizer = place.find("optimizer")) c.optimizer = optimizer_of(*optimizer);
   for (const auto& [key, member] : {std::pair{"input_gradients", &reference::Case::input_gradients},

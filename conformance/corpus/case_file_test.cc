@@ -58,7 +58,7 @@ TEST(CaseFile, WhatIsLeftOutHasTheDefaultsOfCase) {
   EXPECT_EQ(c.dtype, reference::Dtype::F32);
   EXPECT_EQ(c.rows, 8);
   EXPECT_EQ(c.microbatches, 4);
-  EXPECT_TRUE(c.divide_by_microbatches);
+  EXPECT_EQ(c.division, reference::Division::Engine);
   ASSERT_EQ(c.steps.size(), 1u);
   EXPECT_EQ(c.steps[0], StepKind::Train);
   EXPECT_FALSE(c.input_gradients || c.keyword_inputs || c.parameter_hooks || c.boundary_hooks);
@@ -84,7 +84,7 @@ dtype = "bf16"
 rows = 9
 microbatches = 2
 loss = {kind = "cross-entropy", reduction = "sum", ignores_targets = true}
-divide_by_microbatches = false
+divides = "nobody"
 steps = [
   "train", {kind = "train", rows = 7}, "zero_grad", {kind = "eval", rows = 6, target = false},
   {kind = "freeze", parameters = "layers.[34].*"}, {kind = "unfreeze", parameters = "*"}, "optimizer", "eval",
@@ -108,7 +108,7 @@ features = ["f64", "views"]
   EXPECT_EQ(c.loss.kind, reference::LossKind::CrossEntropy);
   EXPECT_EQ(c.loss.reduction, reference::Reduction::Sum);
   EXPECT_TRUE(c.loss.ignores_targets);
-  EXPECT_FALSE(c.divide_by_microbatches);
+  EXPECT_EQ(c.division, reference::Division::Nobody);
   ASSERT_EQ(c.steps.size(), 24u);
   const StepKind kinds[] = {StepKind::Train,  StepKind::Train,    StepKind::ZeroGrad,  StepKind::Eval,
                             StepKind::Freeze, StepKind::Unfreeze, StepKind::Optimizer, StepKind::Eval};
@@ -196,7 +196,7 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {with("\"mse\"", "\"mae\""),
        "mine.toml:8: kind: 'mae' is unknown; expected one of sum, mse, cross-entropy, output"},
       {with(", reduction = \"mean\"", ""), "mine.toml:8: loss: the key 'reduction' is missing"},
-      {with("\"mean\"", "\"max\""), "mine.toml:8: reduction: 'max' is unknown; expected one of sum, mean"},
+      {with("\"mean\"", "\"max\""), "mine.toml:8: reduction: 'max' is unknown; expected one of sum, mean, "},
       {with("\"mean\"", "\"mean\", of = 1"),
        "mine.toml:8: loss: no key 'of' is known; expected one of kind, reduction, "},
       {with("\"mean\"", "\"mean\", ignores_targets = true"),
@@ -208,8 +208,8 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {kHead + one_case("rows = 0"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 0"},
       {kHead + one_case("rows = 65537"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 65537"},
       {kHead + one_case("microbatches = 9"), "mine.toml:2: case: 8 rows are too few for 9 micro-batches; expected at "},
-      {kHead + one_case("divide_by_microbatches = 1"),
-       "mine.toml:9: divide_by_microbatches: expected true or false, not 1"},
+      {kHead + one_case("divides = 1"),
+       "mine.toml:9: divides: expected engine, user or nobody, not 1"},
       {kHead + one_case("input_gradients = \"yes\""),
        "mine.toml:9: input_gradients: expected true or false, not \"yes\""},
       {kHead + one_case("steps = []"), "mine.toml:9: steps: expected a list that is not empty, not an empty list"},

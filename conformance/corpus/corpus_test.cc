@@ -131,7 +131,7 @@ TEST(Corpus, ExactCasesStayWithinTheProof) {
                 (c.loss.kind == reference::LossKind::Mse && c.dtype != reference::Dtype::BF16))
         << c.id;
     // Division must not round: it must be by powers of two. The size of a row is one.
-    if (c.divide_by_microbatches) {
+    if (c.division != reference::Division::Nobody) {
       EXPECT_TRUE(is_power_of_two(c.microbatches)) << c.id;
     }
     if (c.loss.reduction == reference::Reduction::Mean) {

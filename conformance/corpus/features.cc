@@ -15,6 +15,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"absent-value", {"mlp", "none", "skips", "several-values"}},
       {"aliases", {"mlp", "views", "skips"}},
       {"attention", {"transformer"}},
+      {"auxiliary", {"mlp", "scalars", "several-values"}},
+      {"balanced", {"mlp", "scalars", "several-values"}},
       {"begins-in-place", {"mlp", "in-place"}},
       {"begins-with-view", {"mlp", "views"}},
       {"columns", {"mlp", "other-dimension", "views"}},
@@ -30,6 +32,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"frozen-last", {"mlp", "frozen"}},
       {"frozen-weights", {"mlp", "frozen"}},
       {"host-numbers", {"mlp", "not-tensors"}},
+      {"idle", {"mlp", "unused"}},
       {"late-input", {"mlp", "late-input", "replicated", "several-values"}},
       {"late-mask", {"mlp", "none", "late-input", "several-values"}},
       {"lopsided", {"mlp", "stage-sizes", "views"}},
@@ -63,6 +66,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"shared-within", {"mlp", "shared"}},
       {"skip", {"mlp", "skips"}},
       {"small-numbers", {"mlp", "integers", "skips", "several-values"}},
+      {"spiked", {"mlp", "several-values", "late-input"}},
       {"split-twice", {"mlp", "stage-sizes", "shared"}},
       {"stash", {"mlp", "skips"}},
       {"summed-views", {"mlp", "views", "skips", "unused"}},
@@ -80,7 +84,12 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
 }
 
 void add_of_loss(const reference::Case& c, std::set<std::string>& found) {
-  found.insert(c.loss.reduction == reference::Reduction::Mean ? "mean" : "sum");
+  found.insert(c.loss.reduction == reference::Reduction::Sum ? "sum" : "mean");
+  if (c.loss.reduction == reference::Reduction::BatchMean) found.insert("batch-mean");
+  if (c.loss.class_weights) found.insert("class-weights");
+  if (c.loss.equal_weights) found.insert("mean-of-means");
+  if (c.loss.auxiliary == reference::AuxiliaryLosses::Added) found.insert("added-losses");
+  if (c.loss.auxiliary == reference::AuxiliaryLosses::InPlace) found.insert("local-losses");
   if (c.loss.ignores_targets) found.insert("ignored-targets");
 }
 
@@ -89,7 +98,8 @@ void add_of_microbatches(const reference::Case& c, std::set<std::string>& found)
   if (c.microbatches == 2 || c.microbatches == 3) found.insert("few-microbatches");
   if (c.microbatches > 4) found.insert("many-microbatches");
   if (c.rows % c.microbatches != 0) found.insert("uneven");
-  if (!c.divide_by_microbatches) found.insert("undivided");
+  if (c.division == reference::Division::Nobody) found.insert("undivided");
+  if (c.division == reference::Division::User) found.insert("divided-by-user");
 }
 
 void add_of_steps(const reference::Case& c, std::set<std::string>& found) {
@@ -103,6 +113,9 @@ void add_of_steps(const reference::Case& c, std::set<std::string>& found) {
     if (step.rows != 0) found.insert("other-rows");
   }
   if (optimizes) found.insert("optimizer");
+  if (c.optimizer.clip_norm != 0) found.insert("clipping");
+  if (c.optimizer.loss_scale != 1) found.insert("loss-scaling");
+  if (c.optimizer.skips_nonfinite) found.insert("skipped-steps");
   if (trained > 1 && !optimizes) found.insert("accumulation");
 }
 
@@ -142,9 +155,15 @@ const std::vector<Feature>& features() {
       {"replicated", "inputs that each micro-batch gets whole"},
       {"sum", "a loss that is a sum"},
       {"mean", "a loss that is a mean"},
+      {"batch-mean", "a loss divided by the number of elements of the whole batch"},
+      {"mean-of-means", "micro-batches of several sizes that weigh the same"},
+      {"class-weights", "a mean weighted by class"},
       {"ignored-targets", "targets that the loss ignores"},
+      {"added-losses", "auxiliary losses of early stages, added to the last stage's loss"},
+      {"local-losses", "auxiliary losses that stay in the stages that make them"},
       {"loss-inside", "a loss that the model computes"},
       {"undivided", "gradients not divided by the number of micro-batches"},
+      {"divided-by-user", "losses that the user divides by the number of micro-batches"},
       {"f64", "float64"},
       {"f32", "float32"},
       {"bf16", "bfloat16"},
@@ -161,6 +180,9 @@ const std::vector<Feature>& features() {
       {"other-rows", "steps with batches of another size"},
       {"freezing", "freezing and unfreezing between steps"},
       {"optimizer", "updates of parameters"},
+      {"clipping", "gradients clipped by their norm over all stages"},
+      {"loss-scaling", "losses scaled before the backward, gradients scaled back before the update"},
+      {"skipped-steps", "updates skipped everywhere because a gradient of one stage is not finite"},
       {"recompute", "stages recomputed in their backward"},
       {"own-schedule", "a schedule built into the case"},
   };

@@ -44,6 +44,8 @@ std::string_view step_kind(reference::StepKind kind) {
       return "freeze";
     case reference::StepKind::Unfreeze:
       return "unfreeze";
+    case reference::StepKind::Read:
+      return "read";
   }
   throw Error("export: a step without a name");
 }
@@ -85,6 +87,7 @@ class CaseFiles {
         break;
       case reference::StepKind::ZeroGrad:
       case reference::StepKind::Optimizer:
+      case reference::StepKind::Read:
         break;
     }
     return json;
@@ -101,6 +104,9 @@ class CaseFiles {
     if (batch.target.defined()) tensors_.emplace(prefix + "target", graph::to_host(batch.target));
     json["target"] = batch.target.defined();
     json["loss"] = reference::has_loss(case_.loss, batch.target);
+    // Members with a default are left out where they have it: older readers then take older cases.
+    if (const double divisor = reference::loss_divisor(case_, batch.target); divisor != 1.0)
+      json["loss_divisor"] = divisor;
     const std::vector<ProgramUse> uses = programs_.use(batch, training);
     json["microbatches"] = Json::array();
     for (const ProgramUse& use : uses) {
@@ -138,11 +144,23 @@ class CaseFiles {
     if (std::find(case_.steps.begin(), case_.steps.end(), reference::StepKind::Optimizer) == case_.steps.end())
       return nullptr;
     const reference::OptimizerSpec& spec = case_.optimizer;
-    if (spec.kind == reference::OptimizerKind::Sgd)
-      return {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
-    return {{"kind", "adamw"},         {"learning_rate", spec.learning_rate},
-            {"beta1", spec.beta1},     {"beta2", spec.beta2},
-            {"epsilon", spec.epsilon}, {"weight_decay", spec.weight_decay}};
+    Json json = {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
+    if (spec.kind == reference::OptimizerKind::AdamW)
+      json = {{"kind", "adamw"},
+              {"learning_rate", spec.learning_rate},
+              {"beta1", spec.beta1},
+              {"beta2", spec.beta2},
+              {"epsilon", spec.epsilon},
+              {"weight_decay", spec.weight_decay}};
+    else if (spec.weight_decay != 0)
+      json["weight_decay"] = spec.weight_decay;
+    if (spec.loss_scale != 1) json["loss_scale"] = spec.loss_scale;
+    if (spec.skips_nonfinite) json["skip_nonfinite"] = true;
+    if (spec.clip_norm != 0)
+      json["clip"] = {{"norm", spec.norm == reference::NormKind::Two ? Json(2) : Json("inf")},
+                      {"max", spec.clip_norm},
+                      {"epsilon", spec.clip_epsilon}};
+    return json;
   }
 
   Json model_json() const {
@@ -154,9 +172,25 @@ class CaseFiles {
   }
 
   Json loss_json() const {
-    return {{"kind", loss_kind(case_.loss.kind)},
-            {"reduction", case_.loss.reduction == reference::Reduction::Mean ? "mean" : "sum"},
-            {"ignored_target", case_.loss.ignores_targets ? Json(reference::kIgnoredTarget) : Json(nullptr)}};
+    Json json = {{"kind", loss_kind(case_.loss.kind)},
+                 {"reduction", case_.loss.reduction == reference::Reduction::Mean ? "mean" : "sum"},
+                 {"ignored_target", case_.loss.ignores_targets ? Json(reference::kIgnoredTarget) : Json(nullptr)}};
+    if (case_.loss.class_weights) {
+      const models::Model& model = programs_.model();
+      const models::Batch batch = models::make_batch(case_, case_.rows, seed_, 0);
+      const int64_t classes = model.forward(batch.inputs).at(0).size(-1);
+      for (int64_t i = 0; i < classes; ++i) json["class_weights"].push_back(reference::class_weight(i));
+    }
+    if (case_.loss.auxiliary == reference::AuxiliaryLosses::Added) json["added"] = auxiliary_names();
+    return json;
+  }
+
+  /// The names of the outputs that are auxiliary losses.
+  Json auxiliary_names() const {
+    Json names = Json::array();
+    for (int i = 1; i <= programs_.model().auxiliary_losses; ++i)
+      names.push_back(models::output_name(programs_.model(), static_cast<size_t>(i)));
+    return names;
   }
 
   Json schedule_json() const {
@@ -177,6 +211,15 @@ class CaseFiles {
       kinds.insert(kinds.end(),
                    {reference::ResultKind::Grad, reference::ResultKind::Buffer, reference::ResultKind::Param});
     }
+    const auto has_step = [&](reference::StepKind kind) {
+      return std::ranges::find(case_.steps, kind, &reference::Step::kind) != case_.steps.end();
+    };
+    const auto before_buffers = [&](reference::ResultKind kind) {
+      if (std::ranges::find(kinds, kind) == kinds.end())
+        kinds.insert(std::ranges::find(kinds, reference::ResultKind::Buffer), kind);
+    };
+    if (has_step(reference::StepKind::Read)) before_buffers(reference::ResultKind::Grad);
+    if (case_.optimizer.clip_norm != 0) before_buffers(reference::ResultKind::GradNorm);
     Json names = Json::array();
     for (reference::ResultKind kind : kinds) names.push_back(reference::kind_name(kind));
     return names;
@@ -207,7 +250,7 @@ class CaseFiles {
     json["boundary_hooks"] = case_.boundary_hooks;
     json["recompute"] = case_.recompute;
     json["loss"] = loss_json();
-    json["gradients"] = {{"divide_by", case_.divide_by_microbatches ? case_.microbatches : 1}, {"dtype", "parameter"}};
+    json["gradients"] = {{"divide_by", case_.division == reference::Division::Engine ? case_.microbatches : 1}, {"dtype", "parameter"}};
     json["optimizer"] = optimizer_json();
     json["steps"] = std::move(steps);
     json["results"] = results_json();

@@ -74,12 +74,23 @@ Json ports_json(const char* direction, const char* what, const Names& names, con
   return ports;
 }
 
-Json model_outputs_json(const models::Model& model, const PortableStage& stage) {
+Json model_outputs_json(const models::Model& model, const Program& program, const PortableStage& stage) {
   Json outputs = Json::array();
   for (size_t i = 0; i < stage.outputs.size(); ++i)
-    outputs.push_back(
-        {{"to", "model"}, {"name", models::output_name(model, i)}, {"value", number_json(stage.outputs[i])}});
+    if (std::ranges::find(program.pipe.local_losses, static_cast<int>(i), &split::LocalLoss::model_output) ==
+        program.pipe.local_losses.end())
+      outputs.push_back(
+          {{"to", "model"}, {"name", models::output_name(model, i)}, {"value", number_json(stage.outputs[i])}});
   return outputs;
+}
+
+/// The local losses of the stage, after its other outputs.
+void add_losses_json(const models::Model& model, const Program& program, size_t s, Json& outputs) {
+  for (const split::LocalLoss& loss : program.pipe.local_losses)
+    if (loss.stage == static_cast<int>(s))
+      outputs.push_back({{"to", "loss"},
+                         {"name", models::output_name(model, loss.model_output)},
+                         {"value", number_json(program.stages[s].outputs.at(loss.output))}});
 }
 
 Json stage_json(const std::vector<Program>& programs, const models::Model& model, size_t p, size_t s) {
@@ -104,8 +115,9 @@ Json stage_json(const std::vector<Program>& programs, const models::Model& model
   json["nodes"] = std::move(nodes);
   json["outputs"] =
       s + 1 == program.stages.size()
-          ? model_outputs_json(model, stage)
+          ? model_outputs_json(model, program, stage)
           : ports_json("to", "boundary", boundaries_of(programs, s, &split::Stage::outputs), given_by(program, s));
+  add_losses_json(model, program, s, json["outputs"]);
   json["buffer_updates"] = names_json(stage.buffer_updates);
   return json;
 }
@@ -153,8 +165,7 @@ Json owned_json(const Program& program, graph::AttributeKind kind, const std::se
 
 ProgramSet::ProgramSet(const reference::Case& c, uint64_t seed, int stages)
     : case_(c), model_(models::make_model(c.model, c.dtype, seed)) {
-  split_.points = models::stage_points(model_, stages);
-  split_.loss_outputs = std::vector<int>{0};
+  split_ = models::case_split(c, model_, stages);
   for (const auto& item : model_.module->named_parameters())
     if (!item.value().requires_grad()) frozen_.insert(item.key());
 }
@@ -184,8 +195,8 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
 std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) const {
   std::vector<double> counts(uses.size(), 1.0);
   for (size_t m = 0; m < uses.size(); ++m) {
-    if (case_.loss.ignores_targets) {
-      counts[m] = static_cast<double>(reference::counted_targets(uses[m].target));
+    if (reference::counts_targets(case_.loss)) {
+      counts[m] = reference::counted_targets(case_.loss, uses[m].target);
       continue;
     }
     for (size_t i = uses[m].inputs.size(); i-- > 0;)
@@ -210,10 +221,13 @@ std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool trainin
   if (batch.target.defined())
     for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
-  if (!training || case_.loss.reduction != reference::Reduction::Mean) return uses;
-  const std::vector<double> weights = counts(uses);
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (int m = 0; m < count; ++m) uses[m].loss_weight = weights[m] * count / total;
+  if (!training) return uses;
+  if (case_.loss.reduction == reference::Reduction::Mean && !case_.loss.equal_weights) {
+    const std::vector<double> weights = counts(uses);
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (int m = 0; m < count; ++m) uses[m].loss_weight = weights[m] * count / total;
+  }
+  for (ProgramUse& use : uses) use.loss_weight *= case_.optimizer.loss_scale;
   return uses;
 }
 

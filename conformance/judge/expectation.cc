@@ -59,9 +59,9 @@ Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, cons
 }
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {
-  if (c.divide_by_microbatches && (c.microbatches & (c.microbatches - 1)) != 0)
+  if (c.division != reference::Division::Nobody && (c.microbatches & (c.microbatches - 1)) != 0)
     return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
-  if (c.loss.reduction == reference::Reduction::Mean) {
+  if (c.loss.reduction != reference::Reduction::Sum) {
     // A mean divides by the number of its elements, and by each micro-batch's share of the rows.
     const models::Model model = models::make_model(c.model, c.dtype, seed);
     const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
@@ -74,7 +74,8 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
   // the sums need the proof.
   reference::Case sums = c;
   sums.loss.reduction = reference::Reduction::Sum;
-  sums.divide_by_microbatches = false;
+  sums.division = reference::Division::Nobody;
+  sums.optimizer.loss_scale = 1.0;
   reference::WholeModelOptions options;
   options.by_microbatch = false;
   options.dtype = reference::Dtype::F64;

@@ -46,6 +46,8 @@ std::string_view noun(reference::ResultKind kind) {
       return "partial gradient";
     case reference::ResultKind::Grad:
       return "gradient";
+    case reference::ResultKind::GradNorm:
+      return "norm of all gradients";
     case reference::ResultKind::Param:
       return "parameter";
     default:

@@ -212,7 +212,7 @@ TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
 
 TEST(Judge, MistrustsAnExactCaseThatIsNotProvenExact) {
   reference::Case wrong = find_case("exact-mlp-mean");
-  wrong.divide_by_microbatches = true;
+  wrong.division = reference::Division::Engine;
   wrong.microbatches = 3;
   wrong.rows = 12;
   Judge judge(kJudgeSeed);

@@ -15,6 +15,7 @@ struct StepHooks {
   std::function<void(reference::CaseSubject& inner, int step, const models::Batch& batch)> train = {}, evaluate = {};
   std::function<void(reference::CaseSubject& inner)> zero_grad = {};
   std::function<reference::NamedTensors(const reference::CaseSubject& inner)> parameters = {};
+  std::function<double(const reference::CaseSubject& inner, reference::NormKind kind)> gradient_norm = {};
 };
 
 /// The decorator. `inner` must outlive it.
@@ -33,6 +34,9 @@ class SubjectAround : public reference::CaseSubject {
     return hooks_.parameters ? hooks_.parameters(inner_) : inner_.parameters();
   }
   reference::NamedTensors buffers() const override { return inner_.buffers(); }
+  double gradient_norm(reference::NormKind kind) const override {
+    return hooks_.gradient_norm ? hooks_.gradient_norm(inner_, kind) : inner_.gradient_norm(kind);
+  }
 
  private:
   reference::CaseSubject& inner_;

@@ -60,9 +60,9 @@ const Need zero_grad_between{"a zero_grad between training steps", [](const Muta
 const Need float32{"float32", [](const MutantRun& run) { return run.of.dtype == reference::Dtype::F32; }};
 const Need bf16{"bf16", [](const MutantRun& run) { return run.of.dtype == reference::Dtype::BF16; }};
 const Need division{"gradients divided by the number of micro-batches",
-                    [](const MutantRun& run) { return trains(run) && run.of.divide_by_microbatches; }};
+                    [](const MutantRun& run) { return trains(run) && run.of.division == reference::Division::Engine; }};
 const Need no_division{"gradients that are not divided",
-                       [](const MutantRun& run) { return trains(run) && !run.of.divide_by_microbatches; }};
+                       [](const MutantRun& run) { return trains(run) && run.of.division != reference::Division::Engine; }};
 const Need three_ranks{"3 ranks or more", [](const MutantRun& run) { return run.schedule.ranks.size() > 2; }};
 }  // namespace need
 

@@ -116,6 +116,7 @@ Direction direction_of(reference::ResultKind kind) {
     case reference::ResultKind::Partial:
     case reference::ResultKind::HookCalls:
     case reference::ResultKind::Grad:
+    case reference::ResultKind::GradNorm:
       return Direction::Accumulation;
     case reference::ResultKind::Buffer:
     case reference::ResultKind::Param:

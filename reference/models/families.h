@@ -12,6 +12,7 @@ struct Family {
   std::function<Batch(reference::Dtype dtype, int rows, uint64_t seed, int step)> batch;
 };
 
+std::vector<Family> auxiliary_families();    // auxiliary.cc: losses of early stages, gradients that overflow in one
 std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact
 std::vector<Family> skip_families();         // skip.cc: exact chains with values that skip stages
 std::vector<Family> border_families();       // borders.cc: values at borders of stages, real and exact

@@ -21,7 +21,7 @@ std::vector<Family> all_families() {
         models::tied_families, models::resnet_families, models::unet_families, models::stash_families,
         models::border_families, models::presence_families, models::dict_families, models::dimension_families,
         models::stage_families, models::sharing_families, models::gradient_families, models::sequence_families,
-        models::expert_families, models::image_families})
+        models::expert_families, models::image_families, models::auxiliary_families})
     for (Family& family : families()) all.push_back(std::move(family));
   return all;
 }
@@ -84,6 +84,19 @@ std::vector<split::SplitPoint> stage_points(const Model& model, int stages) {
   std::vector<split::SplitPoint> points;
   for (int s = 1; s < stages; ++s) points.push_back(model.fine_split_points[s * most / stages - 1]);
   return points;
+}
+
+split::SplitOptions case_split(const reference::Case& c, const Model& model, int stages) {
+  using reference::AuxiliaryLosses;
+  split::SplitOptions split;
+  split.points = stage_points(model, stages);
+  split.loss_outputs = std::vector<int>{0};
+  if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
+  if (model.auxiliary_losses == 0)
+    throw InputError("model: '" + c.model + "' makes no auxiliary losses, but case " + c.id + " has some");
+  std::vector<int>& losses = c.loss.auxiliary == AuxiliaryLosses::Added ? *split.loss_outputs : split.local_losses;
+  for (int i = 1; i <= model.auxiliary_losses; ++i) losses.push_back(i);
+  return split;
 }
 
 Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed) {

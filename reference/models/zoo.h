@@ -38,6 +38,8 @@ struct Model {
   /// The nesting of the outputs (a dict, for example), by their positions in the result of `forward`; the default is a
   /// list.
   graph::OutputTree outputs = {};
+  /// The last outputs are this many auxiliary losses: scalars that early parts make. For LossSpec::auxiliary.
+  int auxiliary_losses = 0;
 };
 
 /// The name of output number `output` in results: its position, or, for nested outputs, the keys and positions on its
@@ -51,6 +53,10 @@ int most_stages(const Model& model);
 /// too few, from fine_split_points. Every oracle and every backend cuts there. Throws InputError for less than one
 /// stage and for more than most_stages(), naming the possible number.
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
+
+/// How to cut the model of `c` into stages: at stage_points(), with a gradient for the values on which the losses of the
+/// case depend. Throws InputError as stage_points() does, and if the case has auxiliary losses and the model none.
+split::SplitOptions case_split(const reference::Case& c, const Model& model, int stages);
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names

@@ -1,10 +1,13 @@
 #include "reference/oracle/case_run.h"
 
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "reference/loss.h"
 
@@ -37,12 +40,43 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spe
   std::vector<at::Tensor> all;
   for (const auto& [name, parameter] : subject.parameters()) all.push_back(parameter);
   if (spec.kind == OptimizerKind::Sgd)
-    return std::make_unique<torch::optim::SGD>(all,
-                                               torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum));
+    return std::make_unique<torch::optim::SGD>(
+        all,
+        torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum).weight_decay(spec.weight_decay));
   return std::make_unique<torch::optim::AdamW>(all, torch::optim::AdamWOptions(spec.learning_rate)
                                                         .betas({spec.beta1, spec.beta2})
                                                         .eps(spec.epsilon)
                                                         .weight_decay(spec.weight_decay));
+}
+
+/// Multiplies or divides each gradient in place, one that several parameters share once.
+template <class Change>
+void for_each_gradient(const CaseSubject& subject, Change&& change) {
+  const c10::NoGradGuard no_grad;
+  std::set<const void*> seen;
+  for (const auto& [name, parameter] : subject.parameters())
+    if (at::Tensor grad = parameter.grad(); grad.defined() && seen.insert(grad.unsafeGetTensorImpl()).second)
+      change(grad);
+}
+
+/// The steps of an Optimizer step that precede the update: unscaling and clipping, in place. False if the step is to be
+/// skipped.
+bool prepare_gradients(const Case& c, int step, const CaseSubject& subject, Results& results) {
+  const OptimizerSpec& spec = c.optimizer;
+  if (spec.skips_nonfinite && !std::isfinite(subject.gradient_norm(NormKind::Infinity))) return false;
+  if (spec.loss_scale != 1.0) for_each_gradient(subject, [&](at::Tensor& grad) { grad.div_(spec.loss_scale); });
+  if (spec.clip_norm == 0.0) return true;
+  const double norm = subject.gradient_norm(spec.norm);
+  put(results, {step, ResultKind::GradNorm, -1, -1, "norm"}, at::scalar_tensor(norm, at::kDouble));
+  const double factor = spec.clip_norm / (norm + spec.clip_epsilon);
+  if (factor < 1.0) for_each_gradient(subject, [&](at::Tensor& grad) { grad.mul_(factor); });
+  return true;
+}
+
+void record_gradients(const CaseSubject& subject, int step, Results& results) {
+  std::vector<std::pair<std::string, at::Tensor>> grads;
+  for (const auto& [name, parameter] : subject.parameters()) grads.emplace_back(name, parameter.grad());
+  record(results, ResultKind::Grad, step, grads);
 }
 
 }  // namespace
@@ -60,11 +94,10 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
     switch (todo.kind) {
       case StepKind::Train:
         subject.train(step, next_batch());
-        if (keeps_details(c)) {
-          std::vector<std::pair<std::string, at::Tensor>> grads;
-          for (const auto& [name, parameter] : subject.parameters()) grads.emplace_back(name, parameter.grad());
-          record(results, ResultKind::Grad, step, grads);
-        }
+        if (keeps_details(c)) record_gradients(subject, step, results);
+        break;
+      case StepKind::Read:
+        record_gradients(subject, step, results);
         break;
       case StepKind::Eval:
         subject.evaluate(step, next_batch());
@@ -74,7 +107,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
         break;
       case StepKind::Optimizer:
         if (!optimizer) optimizer = make_optimizer(c.optimizer, subject);
-        optimizer->step();
+        if (prepare_gradients(c, step, subject, results)) optimizer->step();
         break;
       case StepKind::Freeze:
       case StepKind::Unfreeze:

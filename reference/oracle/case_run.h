@@ -33,11 +33,14 @@ class CaseSubject {
   /// shared parameter may have several copies under one name, all of which are updated.
   virtual NamedTensors parameters() const = 0;
   virtual NamedTensors buffers() const = 0;
+  /// The norm over the gradients of all parameters of the model, also those that this subject does not hold, a shared
+  /// parameter counted once; 0 without any gradient, and not finite if a gradient is not.
+  virtual double gradient_norm(NormKind kind) const = 0;
 };
 
 /// Runs every step of the case on `subject`. Batches are functions of (model, seed, number of the batch), where the
-/// number counts Train and Eval steps. Records `grad` after each train step (if keeps_details), and `buffer` and
-/// `param` after the last step. Of several copies under one name, the first is recorded; a copy that differs from it,
+/// number counts Train and Eval steps. Records `grad` after each train step (if keeps_details) and in each Read step,
+/// `grad-norm` in an Optimizer step that clips, and `buffer` and `param` after the last step. Of several copies under one name, the first is recorded; a copy that differs from it,
 /// or lacks a gradient, is also recorded, under a name that no correct run has.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
 

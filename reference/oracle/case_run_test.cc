@@ -12,6 +12,7 @@ namespace {
 /// Two stages of one rank, each with a copy of `w`, like a tied parameter under a V placement.
 class TwoCopies : public CaseSubject {
  public:
+  double gradient_norm(NormKind) const override { return 0; }
   TwoCopies(at::Tensor first, at::Tensor second) : first_(std::move(first)), second_(std::move(second)) {}
   void train(int, const models::Batch&) override {}
   void evaluate(int, const models::Batch&) override {}
@@ -68,6 +69,7 @@ TEST(CaseRun, ACopyWithoutAGradientShows) {
 /// Logs its calls.
 class Journal : public CaseSubject {
  public:
+  double gradient_norm(NormKind) const override { return 0; }
   void train(int step, const models::Batch& batch) override { note("train", step, batch); }
   void evaluate(int step, const models::Batch& batch) override { note("evaluate", step, batch); }
   void zero_grad() override { lines.emplace_back("zero_grad"); }

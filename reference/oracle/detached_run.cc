@@ -1,5 +1,6 @@
 #include "reference/oracle/detached_run.h"
 
+#include <ATen/ops/div.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor_split.h>
@@ -13,6 +14,7 @@
 #include "reference/hooks.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
+#include "reference/oracle/gradient_norm.h"
 #include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/error.h"
@@ -28,6 +30,8 @@ namespace {
 struct Lane {
   std::vector<at::Tensor> inputs;
   at::Tensor target, loss;
+  std::vector<at::Tensor> local_losses;  ///< by position in split::Pipe::local_losses
+  double divisor = 1.0;
   split::Pipe pipe;
   std::vector<graph::Frame> stages;
   std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
@@ -54,8 +58,7 @@ class DetachedStages : public CaseSubject {
         model_(models::make_model(c.model, c.dtype, seed)),
         results_(results) {
     convert(*model_.module, dtype);
-    split_.points = models::stage_points(model_, static_cast<int>(orders.size()));
-    split_.loss_outputs = std::vector<int>{0};
+    split_ = models::case_split(c, model_, static_cast<int>(orders.size()));
     const bool trains = std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end();
     for (size_t s = 0; s < orders_.size(); ++s) {
       require_complete(orders_[s], &StageOrder::forwards, case_.microbatches, s, "forwards");
@@ -76,7 +79,7 @@ class DetachedStages : public CaseSubject {
     sum_copies();
     for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
       at::Tensor& grad = parameter.mutable_grad();
-      if (grad.defined() && case_.divide_by_microbatches) grad = grad / case_.microbatches;
+      if (grad.defined() && case_.division == Division::Engine) grad = grad / case_.microbatches;
       grad = sum_of(before.at(parameter.unsafeGetTensorImpl()), grad);
     });
   }
@@ -110,6 +113,9 @@ class DetachedStages : public CaseSubject {
       for (const auto& item : state.buffers) out.push_back(item);
     return out;
   }
+  double gradient_norm(NormKind kind) const override {
+    return plumbline::reference::gradient_norm(parameters(), kind, case_.dtype);
+  }
 
  private:
   template <class Visit>
@@ -138,6 +144,7 @@ class DetachedStages : public CaseSubject {
       for (int m = 0; m < count; ++m) lanes[m].target = pieces[m];
     }
     for (Lane& lane : lanes) {
+      lane.divisor = loss_divisor(case_, batch.target);
       lane.pipe =
           split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
       for (int s = 0; s < lane.pipe.num_stages(); ++s) {
@@ -209,19 +216,37 @@ class DetachedStages : public CaseSubject {
       if (keeps_details(case_))
         put(results_, {step, ResultKind::Forward, stage, microbatch, lane.pipe.boundaries[b].name},
             outputs[lane.pipe.boundaries[b].output]);
+    take_local_losses(step, lane, stage, microbatch);
     if (stage + 1 < lane.pipe.num_stages()) return;
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
-      if (outputs[i].defined())
+      if (outputs[i].defined() && std::ranges::find(split_.local_losses, i) == split_.local_losses.end())
         put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
     if (!has_loss(case_.loss, lane.target)) return;
-    lane.loss = compute_loss(case_.loss, outputs, lane.target);
+    lane.loss = compute_loss(case_.loss, outputs, lane.target, lane.divisor);
     put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
   }
 
+  void take_local_losses(int step, Lane& lane, int stage, int microbatch) {
+    lane.local_losses.resize(lane.pipe.local_losses.size());
+    for (size_t i = 0; i < lane.local_losses.size(); ++i) {
+      const split::LocalLoss& local = lane.pipe.local_losses[i];
+      if (local.stage != stage) continue;
+      const at::Tensor& made = lane.stage_outputs[stage][local.output];
+      lane.local_losses[i] = lane.divisor == 1.0 ? made : at::div(made, lane.divisor);
+      put(results_, {step, ResultKind::Loss, -1, microbatch, models::output_name(model_, local.model_output)},
+          lane.local_losses[i]);
+    }
+  }
+
+  /// The gradient from which the backward of a micro-batch's losses begins.
   double weight(const Lane& lane, const std::vector<Lane>& lanes) const {
-    if (case_.loss.reduction != Reduction::Mean) return 1.0;
+    return case_.optimizer.loss_scale * share(lane, lanes);
+  }
+
+  double share(const Lane& lane, const std::vector<Lane>& lanes) const {
+    if (case_.loss.reduction != Reduction::Mean || case_.loss.equal_weights) return 1.0;
     const auto rows = [&](const Lane& l) -> double {
-      if (case_.loss.ignores_targets) return static_cast<double>(counted_targets(l.target));
+      if (counts_targets(case_.loss)) return counted_targets(case_.loss, l.target);
       for (size_t i = 0; i < l.inputs.size(); ++i)
         if (!model_.input_chunks[i].replicate && l.inputs[i].defined())
           return static_cast<double>(l.inputs[i].size(model_.input_chunks[i].dim));
@@ -250,6 +275,12 @@ class DetachedStages : public CaseSubject {
         roots.push_back(lane.stage_outputs[stage][boundary.output]);
         grads.push_back(grad);
       }
+    }
+    for (size_t i = 0; i < lane.local_losses.size(); ++i) {
+      const at::Tensor& local = lane.local_losses[i];
+      if (lane.pipe.local_losses[i].stage != stage || !local.requires_grad()) continue;
+      roots.push_back(local);
+      grads.push_back(at::full_like(local, loss_weight));
     }
     // Autograd itself never accumulates (sum_of.h).
     const Gradients earlier = take_gradients(stage);

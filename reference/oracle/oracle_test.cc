@@ -175,7 +175,7 @@ TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
   const std::vector<StageOrder> halves = {{{0, 2}, {2, 0}}, {{1, 3}, {1, 3}}};
   const Case real = make_case("mlp", LossKind::Sum, Reduction::Sum, 8, 4);
   Case undivided = real;
-  undivided.divide_by_microbatches = false;
+  undivided.division = Division::Nobody;
   const Results both = run_detached(undivided, kSeed, StageOrders(2, halves));
   int grads = 0;
   for (const auto& [key, tensor] : both) {
@@ -204,7 +204,7 @@ TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
 
   // For a parameter that two stages share, the four sums are added one by one, by stage and then by copy.
   Case tied = make_case("transformer-lm", LossKind::CrossEntropy, Reduction::Mean, 8, 4);
-  tied.divide_by_microbatches = false;
+  tied.division = Division::Nobody;
   const Results shared = run_detached(tied, kSeed, StageOrders(2, halves));
   const auto part = [&](int stage, int microbatch) {
     return shared.at(to_string(ResultKey{0, ResultKind::Partial, stage, microbatch, "tok.weight"}));

@@ -2,13 +2,16 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/abs.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor_split.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
 #include "reference/hooks.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
+#include "reference/oracle/gradient_norm.h"
 #include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/capture/call.h"
@@ -75,13 +78,17 @@ class WholeModel : public CaseSubject {
     model_.module->train();
     const std::vector<models::Batch> chunks = divide(batch);
     const auto parts = static_cast<double>(chunks.size());
+    const double divisor = loss_divisor(case_, batch.target);
     // Completes this step's gradients before adding them to the earlier ones.
     const std::vector<at::Tensor> before = take_gradients();
     std::vector<at::Tensor> sums(before.size());
     for (size_t m = 0; m < chunks.size(); ++m) {
-      const at::Tensor loss = forward(step, static_cast<int>(m), chunks[m]);
-      if (!loss.requires_grad()) continue;
-      loss.backward(at::full_like(loss, weight(chunks[m], batch, parts)));
+      std::vector<at::Tensor> losses = forward(step, static_cast<int>(m), chunks[m], divisor);
+      std::erase_if(losses, [](const at::Tensor& loss) { return !loss.requires_grad(); });
+      if (losses.empty()) continue;
+      std::vector<at::Tensor> weights;
+      for (const at::Tensor& loss : losses) weights.push_back(at::full_like(loss, weight(chunks[m], batch, parts)));
+      torch::autograd::backward(losses, weights);
       if (options_.by_microbatch && keeps_details(case_)) put_input_gradients(step, static_cast<int>(m), chunks[m]);
       const std::vector<at::Tensor> gradients = take_gradients();
       for (size_t i = 0; i < sums.size(); ++i) sums[i] = sum_of(sums[i], gradients[i]);
@@ -90,7 +97,7 @@ class WholeModel : public CaseSubject {
     const c10::NoGradGuard no_grad;
     const std::vector<at::Tensor> parameters = model_.module->parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (sums[i].defined() && case_.divide_by_microbatches) sums[i] = sums[i] / case_.microbatches;
+      if (sums[i].defined() && case_.division == Division::Engine) sums[i] = sums[i] / case_.microbatches;
       parameters[i].mutable_grad() = sum_of(before[i], sums[i]);
     }
   }
@@ -99,7 +106,8 @@ class WholeModel : public CaseSubject {
     model_.module->eval();
     const c10::NoGradGuard no_grad;
     const std::vector<models::Batch> chunks = divide(batch);
-    for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m]);
+    const double divisor = loss_divisor(case_, batch.target);
+    for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m], divisor);
   }
 
   void zero_grad() override {
@@ -112,6 +120,9 @@ class WholeModel : public CaseSubject {
 
   NamedTensors parameters() const override { return first_names(model_.module->named_parameters()); }
   NamedTensors buffers() const override { return first_names(model_.module->named_buffers()); }
+  double gradient_norm(NormKind kind) const override {
+    return plumbline::reference::gradient_norm(parameters(), kind, case_.dtype);
+  }
 
  private:
   /// Autograd's gradients, taken after every micro-batch, so that autograd itself never accumulates (sum_of.h).
@@ -133,7 +144,8 @@ class WholeModel : public CaseSubject {
   }
 
   std::vector<models::Batch> divide(const models::Batch& batch) const {
-    const int parts = options_.by_microbatch ? case_.microbatches : 1;
+    // A mean of means is no function of the whole batch.
+    const int parts = options_.by_microbatch || case_.loss.equal_weights ? case_.microbatches : 1;
     std::vector<models::Batch> chunks(parts);
     for (size_t i = 0; i < batch.inputs.size(); ++i) {
       const microbatch::ChunkSpec& spec = model_.input_chunks[i];
@@ -162,30 +174,41 @@ class WholeModel : public CaseSubject {
   /// A step is the sum over micro-batches (divided by their number or not) of losses; for a mean, each loss is weighted
   /// by its share of the rows. A run of the whole batch at once needs a matching scale.
   double weight(const models::Batch& chunk, const models::Batch& batch, double parts) const {
-    const bool mean = case_.loss.reduction == Reduction::Mean;
-    if (!options_.by_microbatch) return mean ? case_.microbatches : 1.0;
-    if (!mean) return 1.0;
+    return case_.optimizer.loss_scale * share(chunk, batch, parts);
+  }
+
+  double share(const models::Batch& chunk, const models::Batch& batch, double parts) const {
+    if (case_.loss.reduction != Reduction::Mean || case_.loss.equal_weights) return 1.0;
+    if (!options_.by_microbatch) return case_.microbatches;
     const auto count = [&](const models::Batch& of) {
-      return static_cast<double>(case_.loss.ignores_targets ? counted_targets(of.target) : rows(of));
+      return counts_targets(case_.loss) ? counted_targets(case_.loss, of.target) : static_cast<double>(rows(of));
     };
     return count(chunk) * parts / count(batch);
   }
 
-  at::Tensor forward(int step, int microbatch, const models::Batch& chunk) {
+  /// Returns the losses: that of the outputs, and the auxiliary ones that are not added to it.
+  std::vector<at::Tensor> forward(int step, int microbatch, const models::Batch& chunk, double divisor) {
     seeder_.begin(seed_, train_steps_, microbatch);
     std::vector<at::Tensor> outputs;
     {
       const capture::ModuleObserverScope observing(&seeder_);
       outputs = model_.forward(chunk.inputs);
     }
-    const at::Tensor loss =
-        has_loss(case_.loss, chunk.target) ? compute_loss(case_.loss, outputs, chunk.target) : at::Tensor();
-    if (!options_.by_microbatch) return loss;
-    for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
+    std::vector<at::Tensor> losses;
+    const auto add_loss = [&](const std::string& name, const at::Tensor& loss) {
+      losses.push_back(loss);
+      if (options_.by_microbatch) put(results_, {step, ResultKind::Loss, -1, microbatch, name}, loss);
+    };
+    if (has_loss(case_.loss, chunk.target))
+      add_loss("loss", compute_loss(case_.loss, outputs, chunk.target, divisor));
+    const size_t local = case_.loss.auxiliary == AuxiliaryLosses::InPlace ? model_.auxiliary_losses : 0;
+    for (size_t i = outputs.size() - local; i < outputs.size(); ++i)
+      if (outputs[i].defined())
+        add_loss(models::output_name(model_, i), divisor == 1.0 ? outputs[i] : at::div(outputs[i], divisor));
+    for (size_t i = 0; options_.by_microbatch && keeps_details(case_) && i + local < outputs.size(); ++i)
       if (outputs[i].defined())
         put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
-    if (loss.defined()) put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, loss);
-    return loss;
+    return losses;
   }
 
   void put_input_gradients(int step, int microbatch, const models::Batch& chunk) {

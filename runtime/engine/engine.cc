@@ -25,16 +25,16 @@ std::vector<double> loss_weights(const EngineOptions& options, bool training, co
   std::vector<double> weights(batch.inputs.size(), 1.0);
   if (!options.mean_loss) return weights;
   if (options.mean_count && training) {
-    std::vector<int64_t> counts;
+    std::vector<double> counts;
     for (size_t m = 0; m < batch.inputs.size(); ++m)
       counts.push_back(options.mean_count(batch.targets.empty() ? at::Tensor() : batch.targets[m]));
     return microbatch::mean_loss_weights(counts);
   }
   for (size_t i = 0; i < std::min(options.input_names.size(), options.input_chunks.size()); ++i) {
     if (options.input_chunks[i].replicate || !batch.inputs.front()[i].defined()) continue;
-    std::vector<int64_t> rows;
+    std::vector<double> rows;
     for (const std::vector<at::Tensor>& inputs : batch.inputs)
-      rows.push_back(inputs[i].size(options.input_chunks[i].dim));
+      rows.push_back(static_cast<double>(inputs[i].size(options.input_chunks[i].dim)));
     weights = microbatch::mean_loss_weights(rows);
   }
   return weights;
@@ -99,6 +99,11 @@ void Engine::zero_grad() {
     for (const auto& [name, tensor] : state.parameters) tensor.mutable_grad() = at::Tensor();
 }
 
+double Engine::gradient_norm(Norm norm) const {
+  return engine::gradient_norm(context_.states, norm, context_.transport,
+                               transport::Deadline::after(context_.options.timeout));
+}
+
 void Engine::forget_plans() { plans_.clear(); }
 
 microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const {
@@ -110,6 +115,7 @@ microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, 
 
 StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   std::vector<double> weights = loss_weights(context_.options, training, batch);
+  for (double& weight : weights) weight *= context_.options.loss_scale;
   StepPlan& plan = plans_.plan_for(training, batch.inputs);
   Step step(context_, plan, buffers_, training, batch, std::move(weights));
   GradientStash stash(context_.states);

@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "runtime/engine/context.h"
+#include "runtime/engine/gradient_norm.h"
 #include "runtime/engine/options.h"
 #include "runtime/engine/plan/plan_cache.h"
 #include "runtime/engine/step/step_buffers.h"
@@ -86,6 +87,9 @@ class Engine {
 
   /// Makes the .grad of all parameters in states() undefined.
   void zero_grad();
+
+  /// The norm over all gradients of the pipeline (gradient_norm.h); every rank calls it.
+  double gradient_norm(Norm norm) const;
 
   /// Drops all plans; call on every rank after requires_grad of parameters has changed, both in the model and in
   /// states(). Parameters, their gradients and buffers are kept.

@@ -34,13 +34,17 @@ struct EngineOptions {
   std::vector<microbatch::ChunkSpec> output_chunks;
   /// Empty: a step computes the outputs and runs no backward.
   LossFunction loss;
+  /// Applied to each local loss (split::LocalLoss) of a micro-batch before its backward. Empty: unchanged.
+  std::function<at::Tensor(const at::Tensor& loss)> local_loss;
+  /// The backward of every loss begins with this factor (loss scaling); the gradients keep it.
+  double loss_scale = 1.0;
   /// Whether the loss is a mean over the rows of its micro-batch; micro-batches are then weighted by their rows, so
   /// that the result is the mean over the batch.
   bool mean_loss = false;
-  /// Returns the number of elements over which a mean loss averages for a micro-batch's target (undefined without one);
-  /// replaces the rows as weight. For targets with ignored elements (padding). Empty: the rows of the last divided
-  /// input. Used in training only.
-  std::function<int64_t(const at::Tensor& target)> mean_count;
+  /// Returns the divisor of a mean loss for a micro-batch's target (undefined without one), such as the number of its
+  /// elements that are not ignored, or the sum of their weights; replaces the rows as weight. Empty: the rows of the
+  /// last divided input. Used in training only.
+  std::function<double(const at::Tensor& target)> mean_count;
   /// Divide the summed gradients by the number of micro-batches at the end of the step.
   bool divide_by_microbatches = true;
   /// The run seed of all random draws (random_seed.h).

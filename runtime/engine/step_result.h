@@ -24,6 +24,9 @@ struct StepResult {
   /// [micro-batch], detached, not weighted; empty without a loss function or on a rank without the last stage,
   /// undefined for a micro-batch that another rank executed.
   std::vector<at::Tensor> losses;
+  /// [micro-batch][output of the model], detached, not weighted: the local losses of this rank's stages; undefined for
+  /// other outputs. Empty without local losses.
+  std::vector<std::vector<at::Tensor>> local_losses;
   StepTimes times;
   /// With EngineOptions::trace: this rank's actions in the order of execution, in seconds as in `times`. An action
   /// begins when its messages have arrived, so that the time between two actions is idle time.

@@ -127,11 +127,10 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
   return merged;
 }
 
-std::vector<double> mean_loss_weights(const std::vector<int64_t>& rows) {
-  const int64_t all = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+std::vector<double> mean_loss_weights(const std::vector<double>& divisors) {
+  const double all = std::accumulate(divisors.begin(), divisors.end(), 0.0);
   std::vector<double> weights;
-  for (int64_t chunk : rows)
-    weights.push_back(static_cast<double>(chunk * std::ssize(rows)) / static_cast<double>(all));
+  for (double divisor : divisors) weights.push_back(divisor * static_cast<double>(divisors.size()) / all);
   return weights;
 }
 

@@ -53,9 +53,9 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
 /// Returns the number of rows of each of the `microbatches` chunks of `rows` rows.
 std::vector<int64_t> chunk_rows(int64_t rows, int microbatches);
 
-/// Returns the weight of each micro-batch's mean loss, given the rows of each chunk: rows of the chunk x number of
-/// chunks / rows of the batch. The average of the weighted losses is then the mean over the whole batch, even for
-/// uneven chunks. All weights are 1 for even chunks.
-std::vector<double> mean_loss_weights(const std::vector<int64_t>& rows);
+/// Returns the weight of each micro-batch's mean loss, given its divisor (the rows of the chunk, or its elements that
+/// count): divisor x number of chunks / sum of the divisors. The average of the weighted losses is then the mean over
+/// the whole batch, even for uneven chunks. All weights are 1 for even chunks.
+std::vector<double> mean_loss_weights(const std::vector<double>& divisors);
 
 }  // namespace plumbline::microbatch

@@ -38,10 +38,19 @@ struct Boundary {
 
 struct Stage {
   /// Inputs: of stage 0 the model's, in order; of the others the boundaries in `inputs`. Outputs: of the last stage the
-  /// model's, in order; of the others the boundaries in `outputs`.
+  /// model's, in order, and None in place of the local losses of other stages; of the others the boundaries in
+  /// `outputs`, then the stage's local losses.
   graph::Graph graph;
   std::vector<int> inputs;   ///< indices into Pipe::boundaries; empty for stage 0
   std::vector<int> outputs;  ///< indices into Pipe::boundaries; empty for the last stage
+};
+
+/// A scalar that a stage makes and keeps, and from which its backward begins, in addition to the gradients of its
+/// outputs: an auxiliary loss.
+struct LocalLoss {
+  int stage = 0;
+  int output = 0;        ///< the index among the outputs of the stage's graph
+  int model_output = 0;  ///< the index among the outputs of the model
 };
 
 /// A parameter that several stages use; each has a copy.
@@ -54,6 +63,7 @@ struct Pipe {
   std::vector<Stage> stages;
   std::vector<Boundary> boundaries;
   std::vector<SharedParameter> shared;
+  std::vector<LocalLoss> local_losses;  ///< in the order of SplitOptions::local_losses
 
   int num_stages() const { return static_cast<int>(stages.size()); }
 };

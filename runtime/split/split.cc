@@ -64,9 +64,7 @@ class Builder {
       const graph::ValueId v = boundary_values_[b];
       producer.graph.outputs.push_back(output_of(boundary.producer, v));
     }
-    const int last = stages() - 1;
-    for (graph::ValueId v : graph_.outputs)
-      graph_of(last).outputs.push_back(v == graph::kNoValue ? graph::kNoValue : output_of(last, v));
+    add_model_outputs();
     for (const graph::ModuleCall& module : graph_.module_calls) add_module_call(module);
     for (const Stage& stage : pipe_.stages) graph::verify(stage.graph);
     return std::move(pipe_);
@@ -187,6 +185,25 @@ class Builder {
     return analysis_.is_written_buffer(v) ? add_copy(stage, id) : id;
   }
 
+  void add_model_outputs() {
+    const int last = stages() - 1;
+    std::vector<graph::ValueId>& outputs = graph_of(last).outputs;
+    std::vector<graph::ValueId> model = graph_.outputs;
+    for (int i : options_.local_losses) {
+      const graph::ValueId v = graph_.outputs[i];
+      if (v == graph::kNoValue) continue;
+      const int stage = analysis_.producer(v);
+      if (stage == last) {
+        pipe_.local_losses.push_back({last, i, i});
+        continue;
+      }
+      model[i] = graph::kNoValue;
+      pipe_.local_losses.push_back({stage, static_cast<int>(graph_of(stage).outputs.size()), i});
+      graph_of(stage).outputs.push_back(output_of(stage, v));
+    }
+    for (graph::ValueId v : model) outputs.push_back(v == graph::kNoValue ? graph::kNoValue : output_of(last, v));
+  }
+
   void add_attributes() {
     int neighbour = 0;  // an unused parameter joins the stage of the one registered before it
     for (const graph::Attribute& attribute : graph_.attributes) {
@@ -290,7 +307,7 @@ class Builder {
 }  // namespace
 
 Pipe split(const graph::Graph& graph, const SplitOptions& options) {
-  const SplitAnalysis analysis(graph, stage_of_nodes(graph, options), options.loss_outputs);
+  const SplitAnalysis analysis(graph, stage_of_nodes(graph, options), options);
   return Builder(graph, analysis, options).build();
 }
 

@@ -45,7 +45,8 @@ Family family(const Variant& variant, bool is_exact) {
                .split_points = later_children("parts", kParts),
                .fine_split_points = halved_children("parts", kParts, {"fc", split::SplitPoint::Where::End}),
                .target_chunk = {.dim = variant.target_in_columns ? 1 : 0},
-               .outputs = variant.outputs};
+               .outputs = variant.outputs,
+               .auxiliary_losses = variant.auxiliary_losses};
     for (const auto& [name, content] : variant.inputs) {
       made.input_names.push_back(name);
       made.input_chunks.push_back({.replicate = content == Content::Scale,
@@ -84,6 +85,10 @@ Family family(const Variant& variant, bool is_exact) {
           made.inputs.push_back(step % 2 == (content == Content::FirstMask ? 0 : 1)
                                     ? mask({rows, width}, dtype, seed, step, name)
                                     : at::Tensor());
+          break;
+        case Content::SecondSpike:
+          made.inputs.push_back(
+              at::full({rows, width}, step % 2 == 1 ? 3e38 : 0.0, at::TensorOptions(reference::scalar_type(dtype))));
           break;
         case Content::Scale:
           made.inputs.push_back(is_exact ? exact_data({width}, 1, dtype, seed, step, name)

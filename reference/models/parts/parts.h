@@ -76,6 +76,7 @@ enum class Content {
   Mask,        ///< [rows, width] of 1, with on average one in eight 0
   FirstMask,   ///< a Mask in the first batch and every second one after it, None in the others
   SecondMask,  ///< a Mask in the second batch and every second one after it, None in the others
+  SecondSpike, ///< [rows, width] of 3e38 in the second batch and every second one after it, of 0 in the others
   Scale,       ///< [width] of data, passed whole to every micro-batch
   Target,      ///< the target of the batch, as an input
 };
@@ -100,6 +101,7 @@ struct Variant {
   bool target_in_columns = false;
   /// As in Model.
   graph::OutputTree outputs = {};
+  int auxiliary_losses = 0;
 };
 
 /// The families of both versions, the real one first; or of one version.

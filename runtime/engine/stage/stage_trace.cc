@@ -61,6 +61,8 @@ std::vector<char> gradients_that_come_back(const split::Pipe& pipe, int stage) {
   std::vector<char> has_gradient(pipe.stages[stage].graph.outputs.size(), is_last);
   for (const int b : pipe.stages[stage].outputs)
     if (!is_last) has_gradient[pipe.boundaries[b].output] = pipe.boundaries[b].has_gradient;
+  for (const split::LocalLoss& loss : pipe.local_losses)
+    if (loss.stage == stage) has_gradient[loss.output] = true;
   return has_gradient;
 }
 

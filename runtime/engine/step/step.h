@@ -64,6 +64,7 @@ class Step {
   void send_backward(int stage, int microbatch);
 
   void take_inputs(int stage, int microbatch);
+  void take_local_losses(int stage, int microbatch);
   void compute_loss(MicrobatchState& state, int microbatch);
   const at::Tensor& live_output(const split::Boundary& boundary, int microbatch);
   void consumed(const split::Boundary& boundary, int microbatch);

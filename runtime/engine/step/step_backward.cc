@@ -82,6 +82,11 @@ bool Step::pass_back(int stage, int microbatch, Pass pass) {
       root_grads.push_back(std::move(grad));
     }
   }
+  for (const at::Tensor& loss : state.local_losses) {
+    if (!loss.requires_grad()) continue;
+    roots.push_back(loss);
+    root_grads.push_back(at::full_like(loss, loss_weights_[microbatch]));
+  }
   state.input_grads.assign(state.inputs.size(), at::Tensor());
   const bool passed = !roots.empty();
   if (passed)
@@ -97,6 +102,7 @@ bool Step::pass_back(int stage, int microbatch, Pass pass) {
   state.outputs.clear();
   state.inputs.clear();
   state.loss.reset();
+  state.local_losses.clear();
   return passed;
 }
 

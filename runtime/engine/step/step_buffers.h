@@ -30,6 +30,7 @@ struct MicrobatchState {
   std::vector<PendingReceive> pending_gradients;  // by outgoing channel
   std::vector<at::Tensor> input_grads;            // by graph input
   at::Tensor loss;
+  std::vector<at::Tensor> local_losses;
   WeightHalf weight_half = WeightHalf::None;
   std::function<void()> user_work;
 
@@ -42,6 +43,7 @@ struct MicrobatchState {
     pending_gradients.clear();
     input_grads.clear();
     loss.reset();
+    local_losses.clear();
     weight_half = WeightHalf::None;
     user_work = nullptr;
   }

@@ -68,13 +68,17 @@ void Step::forward(int stage, int microbatch) {
   take_inputs(stage, microbatch);
   compute(stage, microbatch, [&](StageRunner& runner) {
     runner.forward(microbatch, state.inputs, state.outputs);
+    take_local_losses(stage, microbatch);
     if (last) compute_loss(state, microbatch);
   });
   check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
   state.remaining_consumers = stage_of(stage).consumers[context_.replica_of(microbatch)];
-  if (last)
+  if (last) {
     for (const at::Tensor& output : state.outputs)
       result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);
+    // Whether a loss of its own stage is among the outputs must not depend on the number of stages.
+    for (const split::LocalLoss& loss : pipe.local_losses) result_.outputs[microbatch].at(loss.model_output).reset();
+  }
   if (context_.options.observer)
     for (int b : pipe.stages[stage].outputs)
       context_.options.observer->on_forward(stage, microbatch, pipe.boundaries[b].name,
@@ -82,7 +86,24 @@ void Step::forward(int stage, int microbatch) {
   if (plan_.backward) return;
   state.inputs.clear();
   state.loss.reset();
+  state.local_losses.clear();
   if (last) state.outputs.clear();
+}
+
+void Step::take_local_losses(int stage, int microbatch) {
+  const split::Pipe& pipe = plan_.plan.pipe(microbatch);
+  if (pipe.local_losses.empty()) return;
+  MicrobatchState& state = state_of(stage, microbatch);
+  result_.local_losses.resize(context_.schedule.microbatches);
+  std::vector<at::Tensor>& losses = result_.local_losses[microbatch];
+  for (const split::LocalLoss& local : pipe.local_losses) {
+    if (local.stage != stage) continue;
+    const at::Tensor& made = state.outputs[local.output];
+    at::Tensor loss = context_.options.local_loss ? context_.options.local_loss(made) : made;
+    losses.resize(std::max(losses.size(), static_cast<size_t>(local.model_output) + 1));
+    losses[local.model_output] = loss.detach();
+    state.local_losses.push_back(std::move(loss));
+  }
 }
 
 void Step::compute_loss(MicrobatchState& state, int microbatch) {

@@ -9,7 +9,7 @@
 namespace plumbline::split {
 
 SplitAnalysis::SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node,
-                             const std::optional<std::vector<int>>& loss_outputs)
+                             const SplitOptions& options)
     : graph_(graph),
       stage_of_node_(std::move(stage_of_node)),
       stages_(stage_of_node_.empty() ? 1 : stage_of_node_.back() + 1),
@@ -28,10 +28,28 @@ SplitAnalysis::SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_o
     graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { add_use(v, stage); });
     draws_[stage] = draws_[stage] || graph::draws_random_numbers(graph.nodes[i]);
   }
-  for (graph::ValueId v : graph.outputs)
-    if (v != graph::kNoValue) add_use(v, stages_ - 1);
+  add_output_uses(options.local_losses);
   follow_writes();
-  find_gradients(loss_outputs);
+  find_gradients(options);
+}
+
+/// The last stage uses the model's outputs, except those that stay where they are made.
+void SplitAnalysis::add_output_uses(const std::vector<int>& local_losses) {
+  std::vector<char> stays(graph_.outputs.size(), 0);
+  for (int i : local_losses) {
+    const std::string place = "split: local loss " + std::to_string(i);
+    if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
+      throw InputError(place + ": the model has " + std::to_string(graph_.outputs.size()) + " outputs");
+    stays[i] = 1;
+    const graph::ValueId v = graph_.outputs[i];
+    if (v == graph::kNoValue) continue;
+    const graph::Value& value = graph_.values[v];
+    if (producer_[v] == kAttribute || !value.sizes.empty() || !at::isFloatingType(value.dtype))
+      throw InputError(place + " is " + graph::describe(value.dtype, value.sizes) +
+                       "; expected a floating-point scalar that a stage computes");
+  }
+  for (size_t i = 0; i < graph_.outputs.size(); ++i)
+    if (graph_.outputs[i] != graph::kNoValue && !stays[i]) add_use(graph_.outputs[i], stages_ - 1);
 }
 
 /// Stages come in ascending order, since nodes do.
@@ -140,10 +158,11 @@ void SplitAnalysis::refuse_change(const Write& write, graph::ValueId seen, int s
                    " reads by another path; use the out-of-place form, clone() the value first, or move the border");
 }
 
-void SplitAnalysis::find_gradients(const std::optional<std::vector<int>>& loss_outputs) {
+void SplitAnalysis::find_gradients(const SplitOptions& options) {
   std::vector<graph::ValueId> roots;
-  if (!loss_outputs) roots = graph_.outputs;
-  for (int i : loss_outputs.value_or(std::vector<int>{})) {
+  if (!options.loss_outputs) roots = graph_.outputs;
+  for (int i : options.local_losses) roots.push_back(graph_.outputs[i]);
+  for (int i : options.loss_outputs.value_or(std::vector<int>{})) {
     if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
       throw InputError("split: the loss needs output " + std::to_string(i) + " of the model, which has " +
                        std::to_string(graph_.outputs.size()) + " outputs");

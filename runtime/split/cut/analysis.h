@@ -3,22 +3,21 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/split/cut/split_options.h"
 
 namespace plumbline::split {
 
 /// Immutable. Refers to the graph, which must outlive it.
 class SplitAnalysis {
  public:
-  /// `stage_of_node` comes from stage_of_nodes(). `loss_outputs`: SplitOptions::loss_outputs. Throws InputError if a
-  /// stage would miss an in-place change or see one too early, and for a loss output that the model does not have.
-  SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node,
-                const std::optional<std::vector<int>>& loss_outputs);
+  /// `stage_of_node` comes from stage_of_nodes(). Throws InputError if a stage would miss an in-place change or see one
+  /// too early, for a loss output that the model does not have, and for a local loss that is no scalar of a stage.
+  SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node, const SplitOptions& options);
 
   static constexpr int kAttribute = -1;
 
@@ -65,7 +64,8 @@ class SplitAnalysis {
   bool records_gradient(const graph::Node& node) const;
   bool required_gradient_before(graph::ValueId v, const Memory& memory, int stage) const;
   [[noreturn]] void refuse_change(const Write& write, graph::ValueId seen, int stage) const;
-  void find_gradients(const std::optional<std::vector<int>>& loss_outputs);
+  void add_output_uses(const std::vector<int>& local_losses);
+  void find_gradients(const SplitOptions& options);
 
   const graph::Graph& graph_;
   std::vector<int> stage_of_node_;

@@ -44,6 +44,9 @@ struct SplitOptions {
   /// Indices of the model outputs from which the loss is computed. They determine the boundaries that have a gradient.
   /// Unset: every output that requires a gradient.
   std::optional<std::vector<int>> loss_outputs = {};
+  /// Indices of the model outputs that are losses of the stages that make them (Pipe::local_losses): scalars that stay
+  /// there, and from which the backward of that stage begins as well.
+  std::vector<int> local_losses = {};
   /// Replaces `points`, which must then be empty.
   SplitPolicy policy = {};
   MultiUse multi_use = MultiUse::Replicate;

@@ -36,6 +36,11 @@ Json shared_to_json(const SharedParameter& shared) {
   return {{"name", name}, {"stages", stages}};
 }
 
+Json local_loss_to_json(const LocalLoss& loss) {
+  const auto& [stage, output, model_output] = loss;
+  return {{"stage", stage}, {"output", output}, {"model_output", model_output}};
+}
+
 std::vector<int> indices(const JsonPlace& place, size_t count) {
   std::vector<int> read;
   for (const JsonPlace& item : place.items()) read.push_back(item.small(0, static_cast<int>(count) - 1));
@@ -69,6 +74,12 @@ Stage stage_from_json(const JsonPlace& place, size_t num_boundaries) {
   return read;
 }
 
+LocalLoss local_loss_from_json(const JsonPlace& place, size_t num_stages) {
+  place.expect_only({"stage", "output", "model_output"});
+  return {place["stage"].small(0, static_cast<int>(num_stages) - 1), place["output"].small(0, kMost),
+          place["model_output"].small(0, kMost)};
+}
+
 SharedParameter shared_from_json(const JsonPlace& place, size_t num_stages) {
   place.expect_only({"name", "stages"});
   SharedParameter read;
@@ -81,26 +92,29 @@ SharedParameter shared_from_json(const JsonPlace& place, size_t num_stages) {
 }  // namespace
 
 Json to_json(const Pipe& pipe, const std::function<bool(int)>& with_graph) {
-  const auto& [stages, boundaries, shared] = pipe;
+  const auto& [stages, boundaries, shared, local_losses] = pipe;
   Json json = {
       {"format", kFormat}, {"stages", Json::array()}, {"boundaries", Json::array()}, {"shared", Json::array()}};
   for (size_t s = 0; s < stages.size(); ++s)
     json["stages"].push_back(stage_to_json(stages[s], with_graph(static_cast<int>(s))));
   for (const Boundary& boundary : boundaries) json["boundaries"].push_back(boundary_to_json(boundary));
   for (const SharedParameter& parameter : shared) json["shared"].push_back(shared_to_json(parameter));
+  for (const LocalLoss& loss : local_losses) json["local_losses"].push_back(local_loss_to_json(loss));
   return json;
 }
 
 Pipe pipe_from_json(const JsonPlace& place) {
-  place.expect_only({"format", "stages", "boundaries", "shared"});
+  place.expect_only({"format", "stages", "boundaries", "shared", "local_losses"});
   if (place["format"].text() != kFormat) place["format"].fail("\"" + std::string(kFormat) + "\"");
   Pipe read;
-  auto& [stages, boundaries, shared] = read;
+  auto& [stages, boundaries, shared, local_losses] = read;
   const std::vector<JsonPlace> stage_places = place["stages"].items();
   const std::vector<JsonPlace> boundary_places = place["boundaries"].items();
   for (const JsonPlace& item : boundary_places) boundaries.push_back(boundary_from_json(item, stage_places.size()));
   for (const JsonPlace& item : stage_places) stages.push_back(stage_from_json(item, boundary_places.size()));
   for (const JsonPlace& item : place["shared"].items()) shared.push_back(shared_from_json(item, stage_places.size()));
+  if (const auto losses = place.find("local_losses"))
+    for (const JsonPlace& item : losses->items()) local_losses.push_back(local_loss_from_json(item, stage_places.size()));
   return read;
 }
 

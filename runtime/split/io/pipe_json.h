@@ -4,7 +4,8 @@
 //    "stages": [{"graph": {...} or null, "inputs": [], "outputs": [0]}, ...],
 //    "boundaries": [{"name": "v5", "value": {...}, "producer": 0, "output": 0,
 //                    "consumers": [{"stage": 1, "input": 0}], "has_gradient": true}],
-//    "shared": [{"name": "emb.weight", "stages": [0, 1]}]}
+//    "shared": [{"name": "emb.weight", "stages": [0, 1]}],
+//    "local_losses": [{"stage": 1, "output": 2, "model_output": 1}]}   (left out if there are none)
 #pragma once
 
 #include <functional>

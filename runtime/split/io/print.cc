@@ -55,6 +55,9 @@ std::string to_text(const Pipe& pipe) {
   for (const SharedParameter& shared : pipe.shared)
     out << "shared parameter \"" << shared.name << "\": stages "
         << join(shared.stages | std::views::transform([](int stage) { return std::to_string(stage); })) << '\n';
+  for (const LocalLoss& loss : pipe.local_losses)
+    out << "local loss: output " << loss.model_output << " of the model stays as output " << loss.output << " of stage "
+        << loss.stage << '\n';
   for (int s = 0; s < pipe.num_stages(); ++s) out << "\nstage " << s << '\n' << to_text(pipe.stages[s].graph);
   return out.str();
 }

@@ -44,7 +44,9 @@ const Need shared_parameters{"a parameter that several stages share",
 const Need uneven_rows{"rows that do not divide evenly",
                        [](const MutantRun& run) { return run.of.rows % run.schedule.microbatches != 0; }};
 const Need mean_loss{"a mean loss",
-                     [](const MutantRun& run) { return run.of.loss.reduction == reference::Reduction::Mean; }};
+                     [](const MutantRun& run) {
+                       return run.of.loss.reduction == reference::Reduction::Mean && !run.of.loss.equal_weights;
+                     }};
 const Need sum_loss{"a sum loss",
                     [](const MutantRun& run) { return run.of.loss.reduction == reference::Reduction::Sum; }};
 const Need optimizer{"an optimizer", [](const MutantRun& run) { return run.has(reference::StepKind::Optimizer); }};
@@ -64,6 +66,22 @@ const Need division{"gradients divided by the number of micro-batches",
 const Need no_division{"gradients that are not divided",
                        [](const MutantRun& run) { return trains(run) && run.of.division != reference::Division::Engine; }};
 const Need three_ranks{"3 ranks or more", [](const MutantRun& run) { return run.schedule.ranks.size() > 2; }};
+const Need divisor{"a loss that the user divides", [](const MutantRun& run) {
+                     return trains(run) && (run.of.division == reference::Division::User ||
+                                            run.of.loss.reduction == reference::Reduction::BatchMean);
+                   }};
+const Need class_weights{"class weights", [](const MutantRun& run) { return run.of.loss.class_weights; }};
+const Need ignored_targets{"ignored targets", [](const MutantRun& run) { return run.of.loss.ignores_targets; }};
+const Need local_losses{"losses that stay in early stages", [](const MutantRun& run) {
+                          return run.of.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
+                        }};
+const Need added_losses{"losses of early stages that are added", [](const MutantRun& run) {
+                          return run.of.loss.auxiliary == reference::AuxiliaryLosses::Added;
+                        }};
+const Need clipping{"gradients that are clipped", [](const MutantRun& run) { return run.of.optimizer.clip_norm != 0; }};
+const Need loss_scale{"losses that are scaled", [](const MutantRun& run) { return run.of.optimizer.loss_scale != 1; }};
+const Need skipped_steps{"steps that are skipped when a gradient is not finite",
+                         [](const MutantRun& run) { return run.of.optimizer.skips_nonfinite; }};
 }  // namespace need
 
 const std::vector<Mutant>& mutants() {
@@ -72,7 +90,7 @@ const std::vector<Mutant>& mutants() {
     for (auto list : {&mutants_on_the_wire, &mutants_in_shared_sums, &mutants_in_the_forward, &mutants_in_the_backward,
                       &mutants_in_the_accumulator, &mutants_in_recomputation, &mutants_in_the_loss,
                       &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps, &mutants_in_the_optimizer,
-                      &mutants_in_the_schedule, &mutants_in_the_results})
+                      &mutants_in_the_norm, &mutants_in_the_schedule, &mutants_in_the_results})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -1,4 +1,5 @@
 // Mutants in a stage's backward: the gradients of its outputs, those of its inputs, and its two halves.
+#include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
@@ -97,6 +98,14 @@ std::vector<Mutant> mutants_in_the_backward() {
                    if (microbatch == last) each(grads, [](const at::Tensor& grad) { return at::zeros_like(grad); });
                  }};
                }),
+      backward("divided-in-each-stage",
+               "Each stage divides the gradients that it sends back by the number of micro-batches (DeepSpeed 8152).",
+               [](const FaultSite& site, int) {
+                 return StageHooks{.input_grads = [by = site.microbatches()](int, Tensors& grads) {
+                   each(grads, [by](const at::Tensor& grad) { return at::div(grad, by); });
+                 }};
+               },
+               {need::training, need::several_microbatches}),
       backward("input-gradient-doubled", "The last stage returns twice its input gradients.",
                [](const FaultSite& site, int stage) {
                  if (stage != site.schedule.stages - 1) return StageHooks{};

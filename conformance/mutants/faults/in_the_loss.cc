@@ -1,6 +1,8 @@
 // Mutants in the loss: its value, its target, its weights, and the division by the number of micro-batches.
 #include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
 
 #include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/mutants.h"
@@ -40,6 +42,25 @@ Mutant with_options(std::string name, std::string what, std::function<void(engin
             fault.options = [site, change](engine::EngineOptions& options) {
               site.happens();
               change(options);
+            };
+            return fault;
+          },
+          std::move(needs)};
+}
+
+/// Changes the local losses of the rank. `wrong` is copied for each rank, with the state that it captures.
+Mutant local_loss(std::string name, std::string what,
+                  std::function<at::Tensor(const at::Tensor& made, const at::Tensor& right, const FaultSite& site)> wrong,
+                  std::vector<Need> needs = {need::training, need::local_losses}) {
+  return {std::move(name), std::move(what),
+          [wrong = std::move(wrong)](const FaultSite& site) {
+            Fault fault;
+            fault.options = [site, wrong](engine::EngineOptions& options) {
+              options.local_loss = [site, wrong, right = options.local_loss](const at::Tensor& made) mutable {
+                const at::Tensor expected = right(made), value = wrong(made, expected, site);
+                if (value.requires_grad() != expected.requires_grad() || !same_bytes(value, expected)) site.happens();
+                return value;
+              };
             };
             return fault;
           },
@@ -137,6 +158,67 @@ std::vector<Mutant> mutants_in_the_loss() {
       with_options("sum-weighted", "A sum loss is weighted by rows like a mean loss.",
                    [](engine::EngineOptions& options) { options.mean_loss = true; },
                    {need::training, need::sum_loss, need::uneven_rows}),
+      loss("loss-divided-again", "A loss that the user divides is divided by 4 once more.",
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             return right(outputs, target).div(4);
+           },
+           {need::training, need::divisor}),
+      loss("added-losses-forgotten", "The losses of early stages are not added.",
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             return right({outputs[0]}, target);
+           },
+           {need::training, need::added_losses}),
+      loss("added-loss-detached", "The losses of early stages are added without their gradients.",
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             std::vector<at::Tensor> detached = outputs;
+             for (size_t i = 1; i < detached.size(); ++i) detached[i] = detached[i].detach();
+             const at::Tensor value = right(detached, target), expected = right(outputs, target);
+             return at::add(value, at::mul(expected.detach(), 0));
+           },
+           {need::training, need::added_losses}),
+      loss("only-one-loss-added", "Only the first of the losses of early stages is added.",
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+             return right({outputs[0], outputs[1]}, target);
+           },
+           {need::training, need::added_losses}),
+      local_loss("local-loss-dropped", "No gradient begins at the losses of early stages.",
+                 [](const at::Tensor&, const at::Tensor& right, const FaultSite&) { return right.detach(); }),
+      local_loss("local-loss-doubled", "The losses of early stages count twice.",
+                 [](const at::Tensor&, const at::Tensor& right, const FaultSite&) { return at::mul(right, 2); }),
+      local_loss("local-loss-divided-again",
+                 "The losses of early stages are divided by the number of micro-batches once more.",
+                 [](const at::Tensor&, const at::Tensor& right, const FaultSite& site) {
+                   return at::div(right, site.microbatches());
+                 },
+                 {need::training, need::local_losses, need::several_microbatches}),
+      local_loss("local-loss-not-divided", "The user's division leaves out the losses of early stages.",
+                 [](const at::Tensor& made, const at::Tensor&, const FaultSite&) { return made; },
+                 {need::training, need::local_losses, need::divisor}),
+      local_loss("local-loss-of-first-microbatch", "A rank takes its losses for the first of them only.",
+                 [taken = 0](const at::Tensor&, const at::Tensor& right, const FaultSite&) mutable {
+                   return taken++ == 0 ? right : right.detach();
+                 }),
+      local_loss("local-loss-of-last-rank-lost", "The last rank that makes such losses drops them.",
+                 [](const at::Tensor&, const at::Tensor& right, const FaultSite& site) {
+                   return site.rank == 0 ? right : right.detach();
+                 }),
+      local_loss("local-loss-not-scaled", "Loss scaling leaves out the losses of early stages.",
+                 [](const at::Tensor&, const at::Tensor& right, const FaultSite& site) {
+                   return at::div(right, site.of.optimizer.loss_scale);
+                 },
+                 {need::training, need::local_losses, need::loss_scale}),
+      with_options("tokens-for-weights", "Micro-batches are weighed by their tokens, not by the tokens' class weights.",
+                   [](engine::EngineOptions& options) {
+                     options.mean_count = [](const at::Tensor& target) {
+                       return static_cast<double>(at::ne(target, reference::kIgnoredTarget).sum().item<int64_t>());
+                     };
+                   },
+                   {need::training, need::mean_loss, need::class_weights}),
+      with_options("padding-counted", "Micro-batches are weighed by all their tokens, ignored ones too.",
+                   [](engine::EngineOptions& options) {
+                     options.mean_count = [](const at::Tensor& target) { return static_cast<double>(target.numel()); };
+                   },
+                   {need::training, need::mean_loss, need::ignored_targets}),
       with_options("not-divided", "Gradients are not divided by the number of micro-batches.",
                    [](engine::EngineOptions& options) { options.divide_by_microbatches = false; },
                    {need::division, need::several_microbatches}),

@@ -137,6 +137,17 @@ std::vector<Mutant> mutants_in_the_steps() {
               }};
             },
             {need::evaluation_after_training}),
+      steps("evaluation-divides-gradients", "An evaluation divides the gradients by the number of micro-batches.",
+            [](const FaultSite& site) {
+              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+                inner.evaluate(step, batch);
+                if (has_gradients(inner)) site.happens();
+                for (const auto& [name, parameter] : inner.parameters())
+                  if (parameter.grad().defined())
+                    parameter.mutable_grad() = at::div(parameter.grad(), site.microbatches());
+              }};
+            },
+            {need::evaluation_after_training, need::several_microbatches}),
       steps("evaluation-trains", "An evaluation is executed as a training step.",
             [](const FaultSite& site) {
               return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {

@@ -78,19 +78,19 @@ backwards = """
 id = "exact-mine-2"
 title = "a title"
 why = "a bug"
-truth = "exact"
-model = "exact-mlp"
+truth = "bounded"
+model = "mlp"
 dtype = "bf16"
 rows = 9
 microbatches = 2
-loss = {kind = "cross-entropy", reduction = "sum", ignores_targets = true}
+loss = {kind = "cross-entropy", reduction = "mean", ignores_targets = true, class_weights = true, equal_weights = true, auxiliary = "in-place"}
 divides = "nobody"
 steps = [
   "train", {kind = "train", rows = 7}, "zero_grad", {kind = "eval", rows = 6, target = false},
-  {kind = "freeze", parameters = "layers.[34].*"}, {kind = "unfreeze", parameters = "*"}, "optimizer", "eval",
+  {kind = "freeze", parameters = "layers.[34].*"}, {kind = "unfreeze", parameters = "*"}, "optimizer", "eval", "read",
 ]
 repeat_steps = 3
-optimizer = {kind = "adamw", learning_rate = 0.5, beta1 = 0.25, beta2 = 0.125, epsilon = 2, weight_decay = 0.0625}
+optimizer = {kind = "adamw", learning_rate = 0.5, beta1 = 0.25, beta2 = 0.125, epsilon = 2, weight_decay = 0.0625, clip_norm = 3, clip_epsilon = 4, norm = "inf", skips_nonfinite = true, loss_scale = 8}
 input_gradients = true
 keyword_inputs = true
 parameter_hooks = true
@@ -101,23 +101,30 @@ features = ["f64", "views"]
 )")
                                 .front();
   EXPECT_EQ(c.id, "exact-mine-2");
-  EXPECT_EQ(c.truth, reference::Truth::Exact);
+  EXPECT_EQ(c.truth, reference::Truth::Bounded);
   EXPECT_EQ(c.dtype, reference::Dtype::BF16);
   EXPECT_EQ(c.rows, 9);
   EXPECT_EQ(c.microbatches, 2);
   EXPECT_EQ(c.loss.kind, reference::LossKind::CrossEntropy);
-  EXPECT_EQ(c.loss.reduction, reference::Reduction::Sum);
-  EXPECT_TRUE(c.loss.ignores_targets);
+  EXPECT_EQ(c.loss.reduction, reference::Reduction::Mean);
+  EXPECT_TRUE(c.loss.ignores_targets && c.loss.class_weights && c.loss.equal_weights);
+  EXPECT_EQ(c.loss.auxiliary, reference::AuxiliaryLosses::InPlace);
+  EXPECT_EQ(c.optimizer.clip_norm, 3);
+  EXPECT_EQ(c.optimizer.clip_epsilon, 4);
+  EXPECT_EQ(c.optimizer.norm, reference::NormKind::Infinity);
+  EXPECT_TRUE(c.optimizer.skips_nonfinite);
+  EXPECT_EQ(c.optimizer.loss_scale, 8);
   EXPECT_EQ(c.division, reference::Division::Nobody);
-  ASSERT_EQ(c.steps.size(), 24u);
+  ASSERT_EQ(c.steps.size(), 27u);
   const StepKind kinds[] = {StepKind::Train,  StepKind::Train,    StepKind::ZeroGrad,  StepKind::Eval,
-                            StepKind::Freeze, StepKind::Unfreeze, StepKind::Optimizer, StepKind::Eval};
-  for (size_t i = 0; i < c.steps.size(); ++i) EXPECT_EQ(c.steps[i], kinds[i % 8]) << i;
+                            StepKind::Freeze, StepKind::Unfreeze, StepKind::Optimizer, StepKind::Eval,
+                            StepKind::Read};
+  for (size_t i = 0; i < c.steps.size(); ++i) EXPECT_EQ(c.steps[i], kinds[i % 9]) << i;
   EXPECT_EQ(c.steps[0].rows, 0);
-  EXPECT_EQ(c.steps[9].rows, 7);
-  EXPECT_EQ(c.steps[11].rows, 6);
-  EXPECT_FALSE(c.steps[11].has_target);
-  EXPECT_TRUE(c.steps[15].has_target);
+  EXPECT_EQ(c.steps[10].rows, 7);
+  EXPECT_EQ(c.steps[12].rows, 6);
+  EXPECT_FALSE(c.steps[12].has_target);
+  EXPECT_TRUE(c.steps[16].has_target);
   EXPECT_EQ(c.steps[12].parameters, "layers.[34].*");
   EXPECT_EQ(c.steps[13].parameters, "*");
   EXPECT_EQ(c.optimizer.kind, reference::OptimizerKind::AdamW);
@@ -201,6 +208,14 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
        "mine.toml:8: loss: no key 'of' is known; expected one of kind, reduction, "},
       {with("\"mean\"", "\"mean\", ignores_targets = true"),
        "mine.toml:8: loss: ignores_targets goes with kind = \"cross"},
+      {with("\"mean\"", "\"mean\", class_weights = true"),
+       "mine.toml:8: loss: class_weights goes with kind = \"cross"},
+      {with("\"mean\"", "\"sum\", equal_weights = true"),
+       "mine.toml:8: loss: equal_weights goes with reduction = \"mean\""},
+      {with("kind = \"mse\", reduction = \"mean\"", "kind = \"sum\", reduction = \"batch-mean\""),
+       "mine.toml:8: loss: reduction = \"batch-mean\" goes with kind = \"mse\" or"},
+      {with("\"mean\"", "\"mean\", auxiliary = \"all\""),
+       "mine.toml:8: auxiliary: 'all' is unknown; expected one of none, added, in-place"},
       {kHead + one_case("dtype = \"fp32\""),
        "mine.toml:9: dtype: 'fp32' is unknown; expected one of f32, bf16, f64, f16"},
       {kHead + one_case("rows = \"9\""), "mine.toml:9: rows: expected a whole number from 1 to 65536, not \"9\""},

@@ -174,7 +174,8 @@ TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {
     const int n = 1 + random() % 40, m = 1 + random() % n;
     std::vector<double> rows(n);
     for (double& row : rows) row = std::uniform_real_distribution<double>(0.5, 1.5)(random);
-    const std::vector<double> weights = mean_loss_weights(chunk_rows(n, m));
+    const std::vector<int64_t> sizes = chunk_rows(n, m);
+    const std::vector<double> weights = mean_loss_weights({sizes.begin(), sizes.end()});
     ASSERT_EQ(weights.size(), static_cast<size_t>(m));
     double average = 0, weight_sum = 0;
     size_t next = 0;
@@ -194,7 +195,8 @@ TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {
     EXPECT_NEAR(weight_sum, m, (m + 1) * 0x1p-53 * m);
   }
   EXPECT_EQ(mean_loss_weights({2, 1, 1, 1}), (std::vector<double>{1.6, 0.8, 0.8, 0.8}));
-  EXPECT_EQ(mean_loss_weights(std::vector<int64_t>(49, 3)), std::vector<double>(49, 1.0));
+  EXPECT_EQ(mean_loss_weights({0.5, 3.5}), (std::vector<double>{0.25, 1.75}));
+  EXPECT_EQ(mean_loss_weights(std::vector<double>(49, 3)), std::vector<double>(49, 1.0));
 }
 
 TEST(CheckMicrobatches, RefusesWhatDoesNotFit) {

@@ -273,5 +273,62 @@ pipe_split
   testing::expect_part(refusal_of_neg("%1", "return %5\n"), "writes the memory of 'mask', which stage 0 uses as well");
 }
 
+/// Three stages; the scalars %3 and %6 of stages 0 and 2 are the second and third output.
+const std::string kWithLosses = R"(input %0: f32[2] = "x"
+%1: f32[2]* = aten::relu(%0)
+%3: f32[]* = aten::sum(%1)
+pipe_split
+%4: f32[2]* = aten::neg(%1)
+pipe_split
+%5: f32[2]* = aten::sin(%4)
+%6: f32[]* = aten::sum(%5)
+return %5, %3, %6
+)";
+
+TEST(Split, ALocalLossStaysInItsStage) {
+  const graph::Graph graph = graph::parse_graph(kWithLosses);
+  const Pipe sent = split(graph, {.loss_outputs = std::vector<int>{0}});
+  EXPECT_EQ(sent.boundaries.size(), 3u) << "the scalar of stage 0 travels to the last stage";
+  const Pipe kept = split(graph, {.loss_outputs = std::vector<int>{0}, .local_losses = {1, 2}});
+  ASSERT_EQ(kept.boundaries.size(), 2u);
+  ASSERT_EQ(kept.local_losses.size(), 2u);
+  const auto [stage, output, model_output] = kept.local_losses[0];
+  EXPECT_EQ(std::tuple(stage, output, model_output), std::tuple(0, 1, 1));
+  EXPECT_EQ(kept.stages[0].outputs, std::vector<int>{0});
+  EXPECT_EQ(kept.stages[0].graph.outputs.size(), 2u);
+  // The last stage's own loss keeps its place among the outputs; that of another stage is None.
+  EXPECT_EQ(std::tuple(kept.local_losses[1].stage, kept.local_losses[1].output), std::tuple(2, 2));
+  EXPECT_EQ(kept.stages[2].graph.outputs.size(), 3u);
+  EXPECT_EQ(kept.stages[2].graph.outputs[1], graph::kNoValue);
+}
+
+TEST(Split, ALocalLossGivesItsValuesAGradient) {
+  // The outputs alone give none: the loss is computed from output 2.
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2] = "x"
+%1: f32[2]* = aten::relu(%0)
+pipe_split
+%2: f32[]* = aten::sum(%1)
+%3: f32[2] = aten::sin(%0)
+pipe_split
+%4: f32[2] = aten::neg(%3)
+return %4, %2
+)");
+  const auto has_gradient = [&](std::vector<int> local_losses) {
+    const Pipe pipe = split(graph, {.loss_outputs = std::vector<int>{0}, .local_losses = std::move(local_losses)});
+    return std::ranges::any_of(pipe.boundaries, &Boundary::has_gradient);
+  };
+  EXPECT_FALSE(has_gradient({}));
+  EXPECT_TRUE(has_gradient({1}));
+}
+
+TEST(Split, RefusesALocalLossThatIsNone) {
+  const graph::Graph graph = graph::parse_graph(kWithLosses);
+  const auto refusal = [&](int output) {
+    return testing::refusal([&] { split(graph, {.local_losses = {output}}); });
+  };
+  EXPECT_EQ(refusal(3), "split: local loss 3: the model has 3 outputs");
+  EXPECT_EQ(refusal(0), "split: local loss 0 is f32[2]; expected a floating-point scalar that a stage computes");
+}
+
 }  // namespace
 }  // namespace plumbline::split

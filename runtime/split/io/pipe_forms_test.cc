@@ -82,6 +82,16 @@ TEST(PipeJson, StructureComesBack) {
   for (int s = 0; s < 3; ++s) EXPECT_EQ(to_text(again.stages[s].graph), to_text(pipe.stages[s].graph));
 }
 
+TEST(PipeJson, LocalLossesComeBack) {
+  Pipe pipe = testing::three_stage_pipe();
+  EXPECT_FALSE(to_json(pipe, [](int) { return true; }).contains("local_losses"));
+  pipe.local_losses = {{.stage = 1, .output = 2, .model_output = 3}};
+  const nlohmann::json json = to_json(pipe, [](int) { return true; });
+  EXPECT_EQ(json["local_losses"], nlohmann::json::parse(R"([{"stage": 1, "output": 2, "model_output": 3}])"));
+  EXPECT_EQ(to_json(pipe_from_json(JsonPlace(json, "p")), [](int) { return true; }), json);
+  EXPECT_NE(to_text(pipe).find("output 3 of the model stays as output 2 of stage 1"), std::string::npos);
+}
+
 TEST(PipeJson, ErrorsNameThePlace) {
   const nlohmann::json good = to_json(testing::three_stage_pipe(), [](int) { return true; });
   const std::pair<const char*, const char*> cases[] = {

@@ -6,15 +6,11 @@ PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/py
 import json
 import os
 import shlex
-import subprocess
 import sys
-import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PYTHON = os.path.dirname(HERE)
-PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
-TOY = "plumbline_case.examples.toy"
+from wheel_support import PROGRAM, TOOL, TOY, InFolder, export, start
+
 CASES = "exact-mlp-sum,exact-mlp-mean"
 
 # Backends that break the rules in one case each.
@@ -65,24 +61,13 @@ class NotABackend:
 '''
 
 
-def start(words, **environment):
-    environment = os.environ | {"PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1"} | environment
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment)
-
-
-class Backends(unittest.TestCase):
+class Backends(InFolder):
     @classmethod
     def setUpClass(cls):
-        holder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(holder.cleanup)
-        cls.folder = holder.name
+        super().setUpClass()
         cls.corpus = os.path.join(cls.folder, "corpus")
-        for case in (*CASES.split(","), "mlp"):
-            done = start([PROGRAM, "export", "--case", case, "--ranks", "2", "--expected", "-o", cls.corpus])
-            assert done.returncode == 0, done.stderr
-        cls.probes = os.path.join(cls.folder, "probes.py")
-        with open(cls.probes, "w", encoding="utf-8") as file:
-            file.write(PROBES)
+        export(cls.corpus, *CASES.split(","), "mlp")
+        cls.probes = cls.written("probes.py", PROBES)
 
     def setUp(self):
         self.reports = 0
@@ -91,18 +76,7 @@ class Backends(unittest.TestCase):
         """(exit code, the sentences, standard error, the report's folder)"""
         self.reports += 1
         report = os.path.join(self.folder, f"{self.id()}-{self.reports}")
-        words = [
-            sys.executable,
-            "-m",
-            "plumbline_case",
-            "run",
-            "--backend",
-            spec,
-            "--corpus",
-            self.corpus,
-            "--report",
-            report,
-        ]
+        words = [*TOOL, "run", "--backend", spec, "--corpus", self.corpus, "--report", report]
         done = start([*words, *more], **environment)
         return done.returncode, done.stdout.splitlines()[:-1], done.stderr, report
 
@@ -114,7 +88,7 @@ class Backends(unittest.TestCase):
             found, lines, _, report = self.run_cases(f"{TOY}:{name}", "--case", CASES)
             self.assertEqual(found, code)
             theirs = os.path.join(self.folder, f"theirs-{name}")
-            command = shlex.join([sys.executable, "-m", "plumbline_case", "backend", f"{TOY}:{name}"])
+            command = shlex.join([*TOOL, "backend", f"{TOY}:{name}"])
             for case in CASES.split(","):
                 words = ["run", "--backend", command, "--case", case, "--schedule", "1f1b", "--ranks", "2", "--report"]
                 start([PROGRAM, *words, theirs])
@@ -125,7 +99,7 @@ class Backends(unittest.TestCase):
             checked = start([PROGRAM, "check", report])
             self.assertEqual(checked.returncode, code, checked.stderr)
             self.assertIn("the folder is consistent: 2 runs, 0 problems", checked.stdout)
-            again = start([sys.executable, "-m", "plumbline_case", "check", report, "--corpus", self.corpus])
+            again = start([*TOOL, "check", report, "--corpus", self.corpus])
             self.assertEqual((again.returncode, again.stdout.splitlines()[:-1]), (code, lines))
 
     def test_what_goes_wrong_in_one_case(self):
@@ -145,7 +119,7 @@ class Backends(unittest.TestCase):
                 self.assertEqual(code, 1, errors)
                 self.assertTrue(lines[0].startswith(expected), lines)
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
-                again = start([sys.executable, "-m", "plumbline_case", "check", report, "--corpus", self.corpus])
+                again = start([*TOOL, "check", report, "--corpus", self.corpus])
                 self.assertEqual(again.stdout.splitlines()[:-1], lines)
 
     def test_a_process_for_each_rank(self):
@@ -176,7 +150,7 @@ class Backends(unittest.TestCase):
             (["backend", f"{TOY}:Toy", "plan", "--job", "/nowhere"], "/nowhere"),
         ):
             corpus = [] if "--corpus" in words or words[0] == "backend" else ["--corpus", self.corpus]
-            done = start([sys.executable, "-m", "plumbline_case", *words, *corpus])
+            done = start([*TOOL, *words, *corpus])
             self.assertIn(done.returncode, (2, 3), done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(part, done.stderr)

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -18,17 +17,8 @@ import time
 import unittest
 import zipfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
-TOY = "plumbline_case.examples.toy"
-
-
-def start(words, **more):
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
-    }
-    return subprocess.run(words, capture_output=True, text=True, timeout=1800, env=environment, **more)
+from wheel_support import PROGRAM, ROOT, InFolder
+from wheel_support import start_outside as start
 
 
 def package(what, out):
@@ -38,12 +28,10 @@ def package(what, out):
     return {path.name: path.read_bytes() for path in pathlib.Path(out).iterdir()}
 
 
-class Packages(unittest.TestCase):
+class Packages(InFolder):
     @classmethod
     def setUpClass(cls):
-        holder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(holder.cleanup)
-        cls.folder = holder.name
+        super().setUpClass()
         cls.out = os.path.join(cls.folder, "one")
         cls.files = package("all", cls.out)
         cls.wheel, cls.corpus = sorted(glob.glob(cls.out + "/*"), key=lambda path: path.endswith(".tar.gz"))

@@ -1,0 +1,54 @@
+"""What the tests of the package plumbline-case share: its programs as users start them, and a folder for a class of tests."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = os.path.dirname(HERE)
+ROOT = os.path.dirname(os.path.dirname(PYTHON))
+PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
+TOY = "plumbline_case.examples.toy"
+TOOL = [sys.executable, "-m", "plumbline_case"]
+
+# Whatever finds the package in the sources.
+OF_SOURCES = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+
+
+def start_outside(words, seconds=1800, **more):
+    """In an environment that does not know the sources."""
+    environment = {name: value for name, value in os.environ.items() if name not in OF_SOURCES}
+    return subprocess.run(words, capture_output=True, text=True, timeout=seconds, env=environment, **more)
+
+
+def start(words, folder=None, **environment):
+    """With the package of the sources."""
+    environment = os.environ | {"PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment, cwd=folder)
+
+
+def export(corpus, *cases):
+    """Adds the exact cases on 2 ranks to the folder `corpus`."""
+    for case in cases:
+        done = start([PROGRAM, "export", "--case", case, "--ranks", "2", "--expected", "-o", corpus])
+        assert done.returncode == 0, done.stderr
+
+
+class InFolder(unittest.TestCase):
+    """Tests with one temporary folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+
+    @classmethod
+    def written(cls, name, text):
+        """The path of a new file in the folder."""
+        path = os.path.join(cls.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path

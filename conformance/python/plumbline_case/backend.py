@@ -25,6 +25,7 @@ import time
 import traceback
 
 from .case import load
+from .reasons import place, told
 from .results import Results
 from .schema import FormatError, check, read_json
 
@@ -123,7 +124,10 @@ class Backend:
         """Runs the cases of a job. tell(number, "begins"), tell(number, "done") and tell(number, "failed", why) report
         its progress."""
         self.rank, self.world_size = launched() or (0, 1)
-        self.start(job)
+        try:
+            self.start(job)
+        except Exception as error:
+            self.gave_up(error, f"rank {self.rank}: " if self.world_size > 1 else "")
         self.run_cases(job, folder, out, tell)
 
     def run_cases(self, job, folder, out, tell, first=0):
@@ -150,11 +154,17 @@ class Backend:
     def failed(self, number, error, tell):
         """After an exception in a case. Alone, it goes on with the next case; with other ranks, this one ends, and its
         launcher ends the others."""
-        why = f"{type(error).__name__}: {error}".replace("\n", " ")
+        why = told(error, self)
         if self.world_size > 1:
             print(f"plumbline: rank {self.rank}: {why}", file=sys.stderr, flush=True)
             raise error
         tell(number, "failed", why)
+
+    def gave_up(self, error, who=""):
+        """After an exception outside of the cases: ends this process."""
+        traceback.print_exc()
+        print(f"plumbline: {who}{told(error, self)}", file=sys.stderr, flush=True)
+        sys.exit(1)
 
     def barrier(self, files):
         """Returns on rank 0 once every rank has written its results: each rank writes one of the files."""
@@ -186,8 +196,10 @@ class Backend:
                     print(json.dumps(list(self.plan(job, folder))), file=answer)
                     sys.exit(0)
             except (FormatError, OSError) as error:
-                print(f"plumbline: {error}", file=sys.stderr)
+                print(f"plumbline: {error}{place(error, self)}", file=sys.stderr)
                 sys.exit(2)
+            except Exception as error:
+                self.gave_up(error)
 
             def tell(number, what, why=""):
                 print(f"@plumbline case {number} {what}" + (f": {why}" if why else ""), file=answer, flush=True)

@@ -14,11 +14,26 @@ import subprocess
 import threading
 import time
 
+from .reasons import reason_in
 from .schema import FormatError, check
 
 EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
 START = 120.0  # seconds until describe and plan end, and until run's first event
 GRACE = 2.0  # seconds in which the other ranks may end after one has failed
+# As plumbline's own: containers usually run as root, and more ranks than cores must start. The user's variables prevail.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_orte_abort_print_stack": "0",
+}
 
 
 class BackendError(Exception):
@@ -52,9 +67,11 @@ class Supervisor:
 
     def _answer(self, verb, *options):
         with open(self.log, "ab") as log:
+            begin = log.tell()
             try:
                 done = subprocess.run(
                     [*self.words, verb, *options],
+                    env=ENVIRONMENT | os.environ,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -65,7 +82,7 @@ class Supervisor:
             except OSError as error:
                 raise BackendError(f"{verb}: {error}") from None
         if done.returncode:
-            raise BackendError(f"{verb}: exited with code {done.returncode}: {last_words(self.log)}")
+            raise BackendError(f"{verb}: exited with code {done.returncode}: {last_words(self.log, begin)}".rstrip(": "))
         try:
             return json.loads(done.stdout)
         except ValueError:
@@ -91,7 +108,9 @@ class Supervisor:
                     if match[2] == "begins":
                         running = left[number]
                         continue
-                    yield running, None if match[2] == "done" else "ERROR", match[2].removeprefix("failed: ")
+                    why = match[2].removeprefix("failed: ")
+                    processes.told.append(why)
+                    yield running, None if match[2] == "done" else "ERROR", why
                     running, reported = None, reported + 1
             if running is not None:
                 yield running, "TIMEOUT" if processes.late else "ERROR", processes.reason()
@@ -110,6 +129,8 @@ class Processes:
 
     def __init__(self, supervisor, verb, ranks):
         self._log, self.problem, self.late = supervisor.log, None, False
+        #: of the cases that have ended
+        self.told = []
         self._log_begin = os.path.getsize(self._log) if os.path.exists(self._log) else 0
         count, self._started, self._lines = supervisor.processes or 1, [], queue.Queue()
         words = [*supervisor.words, *verb]
@@ -125,7 +146,7 @@ class Processes:
                 try:
                     process = subprocess.Popen(
                         argv,
-                        env=os.environ | environment,
+                        env=ENVIRONMENT | os.environ | environment,
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE if number == 0 else log,
                         stderr=log,
@@ -192,17 +213,14 @@ class Processes:
         if killed:
             return f"killed by signal {killed} ({signal.strsignal(killed)})"
         failed = next((code for code in self.codes if code), 0)
-        words = last_words(self._log, self._log_begin)
+        words = last_words(self._log, self._log_begin, self.told)
         return words if failed and words else f"ended with exit code {failed}"
 
 
-def last_words(log, begin=0):
-    """The text after the first "plumbline: " in the log, else its last line."""
+def last_words(log, begin, told=()):
     with open(log, "rb") as file:
         file.seek(begin)
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip(" -\t")]
-    named = [line.partition("plumbline: ")[2] for line in lines if line.startswith("plumbline: ")]
-    return (named[:1] or lines[-1:] or [""])[0]
+        return reason_in(file.read().decode(errors="replace"), told)
 
 
 def free_port():

@@ -11,11 +11,14 @@ import unittest
 
 from wheel_support import PROGRAM, TOOL, TOY, InFolder, export, start
 
+from plumbline_case.results import KINDS  # after wheel_support, which finds the package
+
 CASES = "exact-mlp-sum,exact-mlp-mean"
 
 # Backends that break the rules in one case each.
 PROBES = '''
 import os, sys, time, zlib
+import numpy as np
 from plumbline_case import Results
 from plumbline_case.examples.toy import Toy
 
@@ -25,8 +28,13 @@ class Faulty(Toy):
     """With both cases in a job, the first one goes wrong in the way that a variable names."""
     def run(self, case, prepared):
         print("@plumbline is fun, says a line that is no event")
+        if os.environ.get("FAULT") == "both":
+            if case.id == "exact-mlp-mean": raise ValueError("no paper")
+            print("no ink", file=sys.stderr); os._exit(1)
         fault = os.environ.get("FAULT") if case.id == "exact-mlp-mean" else None
         if fault == "raise": raise ValueError("two\\nlines")
+        if fault == "put": Results().put(0, "los", None, 0, "loss", 0)
+        if fault == "numpy": np.linalg.inv(np.zeros((2, 2)))
         if fault == "kill": os.kill(os.getpid(), 9)
         if fault == "exit": sys.exit("plumbline: out of paper")
         if fault == "leave": os._exit(0)
@@ -56,9 +64,20 @@ class StartsFirst(Toy):
         assert self.scale == 1
         return super().prepare(case)
 
+class StartsBadly(Toy):
+    def start(self, job): raise ValueError("no connection")
+
+class PlansBadly(Toy):
+    def why_not(self, case): return {}["plan"]
+
 class NotABackend:
     pass
 '''
+
+
+def line_of(words):
+    """The place of the first line of the probes with these words, as it ends a reason."""
+    return f" (probes.py:{next(n for n, line in enumerate(PROBES.splitlines(), 1) if words in line)})"
 
 
 class Backends(InFolder):
@@ -104,7 +123,10 @@ class Backends(InFolder):
 
     def test_what_goes_wrong_in_one_case(self):
         for fault, expected in (
-            ("raise", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ValueError: two lines"),
+            ("raise", f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): ValueError: two lines{line_of('two')}"),
+            ("put", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ValueError: kind of result 'los': expected one of "
+             f"{', '.join(KINDS)}{line_of('los')}"),
+            ("numpy", f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): LinAlgError: Singular matrix{line_of('linalg')}"),
             ("kill", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): killed by signal 9 (Killed)"),
             ("exit", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): out of paper"),
             ("leave", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ended with exit code 0"),
@@ -122,6 +144,17 @@ class Backends(InFolder):
                 again = start([*TOOL, "check", report, "--corpus", self.corpus])
                 self.assertEqual(again.stdout.splitlines()[:-1], lines)
 
+    def test_an_exception_of_an_earlier_case_is_not_the_reason(self):
+        _, lines, _, _ = self.faulty("Faulty", FAULT="both")
+        self.assertEqual([line.partition("own): ")[2] for line in lines], [f"ValueError: no paper{line_of('paper')}", "no ink"])
+
+    def test_exceptions_outside_of_cases_have_their_place(self):
+        for name, expected in (
+            ("StartsBadly", f"run: ValueError: no connection{line_of('connection')}"),
+            ("PlansBadly", f"plan: exited with code 1: KeyError: 'plan'{line_of('plan')}"),
+        ):
+            self.assertEqual(self.faulty(name)[::2], (3, f"plumbline-case: {expected}\n"))
+
     def test_a_process_for_each_rank(self):
         split = f"{self.probes}:Split"
         code, lines, errors, report = self.run_cases(split, "--case", CASES, "--ranks", "2")
@@ -130,7 +163,7 @@ class Backends(InFolder):
         self.assertEqual(sorted(os.listdir(files)), ["rank0.safetensors", "rank1.safetensors"])
         code, lines, _, report = self.run_cases(split, "--case", CASES, "--ranks", "2", FAULT="rank")
         self.assertEqual(code, 1)
-        self.assertEqual(lines[0], "ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 1: ValueError: no more")
+        self.assertEqual(lines[0], f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 1: ValueError: no more{line_of('no more')}")
         self.assertTrue(lines[1].startswith("PASS exact-mlp-sum"), lines)
 
     def test_unsupported_and_unjudged_cases_are_counted_and_do_not_pass(self):

@@ -12,6 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(PYTHON))
 PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
 TOY = "plumbline_case.examples.toy"
 TOOL = [sys.executable, "-m", "plumbline_case"]
+sys.path.insert(0, PYTHON)
 
 # Whatever finds the package in the sources.
 OF_SOURCES = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")

@@ -1,5 +1,7 @@
 """Judges the result files of one run against the expected results of an exact case, as plumbline's own judge does."""
 
+import os
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +79,7 @@ def merge(files):
     for file, results in ranks:
         for key, stored in results.items():
             if not same_bytes(merged.setdefault(key, stored), stored):
-                raise FormatError(f"{file}: ranks disagree on {key} (copies of one tensor must be equal)")
+                raise FormatError(f"{rank_of(file)}: ranks disagree on {key} (copies of one tensor must be equal)")
     # A rank that delivers a parameter has a copy of it, and must deliver every gradient that another copy has.
     for key in sorted(merged, key=str.encode):
         parsed = parse_key(key)
@@ -85,7 +87,7 @@ def merge(files):
             continue
         for file, results in ranks:
             if key not in results and any(k.kind == "param" and k.name == parsed.name for k in map(parse_key, results)):
-                raise FormatError(f"{file}: has a copy of {parsed.name} but lacks {key}, which another rank has")
+                raise FormatError(f"{rank_of(file)}: has a copy of {parsed.name} but lacks {key}, which another rank has")
     return merged
 
 
@@ -94,12 +96,19 @@ def read_results(file):
         results = read_stored(file)
     except FileNotFoundError:
         raise FormatError(f"no results in {file}") from None
+    except FormatError as error:
+        raise FormatError(rank_of(file) + str(error).removeprefix(file)) from None
     for key in results:
         try:
             parse_key(key)
         except ValueError as error:
-            raise FormatError(f"{file}: {error}") from None
+            raise FormatError(f"{rank_of(file)}: {error}") from None
     return results
+
+
+def rank_of(file):
+    """ "rank 0" of .../rank0.safetensors, whose folder may be gone when the sentence is read."""
+    return re.sub(r"^rank(\d+)\.safetensors$", r"rank \1", os.path.basename(file))
 
 
 def same_bytes(a, b):

@@ -77,7 +77,7 @@ class Backend:
             ("element types", {case.dtype}, self.dtypes),
         )
         for what, needed, able in limits:
-            if able is not None and (beyond := needed - set(able)):
+            if able is not None and (beyond := needed - set(names(able))):
                 return f"{what} beyond those supported: {', '.join(sorted(beyond))}"
         for what in ("input_gradients", "parameter_hooks", "boundary_hooks"):
             if case.json[what] and not getattr(self, what):
@@ -103,11 +103,11 @@ class Backend:
             "protocol": 1,
             "name": self.name,
             "version": self.version,
-            "schedules": self.schedules if self.schedules == "any" else list(self.schedules),
-            "delivers": list(self.delivers),
+            "schedules": self.schedules if self.schedules == "any" else names(self.schedules),
+            "delivers": names(self.delivers),
             "level": self.level,
             "order": self.order,
-            "features": list(self.features),
+            "features": names(self.features),
         }
         answer |= {"libtorch": self.libtorch} if self.libtorch else {}
         check(answer, "describe", f"{type(self).__name__}: describe")
@@ -181,9 +181,9 @@ class Backend:
         parser.add_argument("--job", help="the job file")
         parser.add_argument("--out", help="the folder for results")
         options = parser.parse_args(arguments)
-        for name in {"plan": ("job",), "run": ("job", "out")}.get(options.verb, ()):
-            if getattr(options, name) is None:
-                parser.error(f"{options.verb} needs --{name}")
+        for option in {"plan": ("job",), "run": ("job", "out")}.get(options.verb, ()):
+            if getattr(options, option) is None:
+                parser.error(f"{options.verb} needs --{option}")
         answer = sys.stdout
         # The answers and events are all that plumbline reads there: any other text goes to standard error.
         with contextlib.redirect_stdout(sys.stderr):
@@ -205,6 +205,11 @@ class Backend:
                 print(f"@plumbline case {number} {what}" + (f": {why}" if why else ""), file=answer, flush=True)
 
             self.run_job(job, folder, options.out, tell)
+
+
+def names(given):
+    """A list of names. One may stand alone: ("gpipe") is a string."""
+    return [given] if isinstance(given, str) else list(given)
 
 
 def launched():

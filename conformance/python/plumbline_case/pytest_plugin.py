@@ -36,15 +36,16 @@ def pytest_collection_modifyitems(session, config, items):
 
     try:
         backend = load_backend(spec)
+        describe = backend.describe()
         chosen = select(entries(config.getoption("--plumbline-corpus")), config.getoption("--plumbline-cases"))
     except FormatError as error:
         raise pytest.UsageError(str(error)) from None
     job = {"format": "plumbline-job/1", "ranks": 1, "seed": 1, "timeout_seconds": backend.timeout, "cases": []}
     backend.start(job)
     parent = Cases.from_parent(session, name="plumbline", nodeid="plumbline")
-    takes = backend.schedules
+    takes, of_backend = describe["schedules"], {"backend": backend, "delivers": describe["delivers"]}
     chosen = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
-    items += [CaseTest.from_parent(parent, name=entry.name, entry=entry, backend=backend) for entry in chosen]
+    items += [CaseTest.from_parent(parent, name=entry.name, entry=entry, **of_backend) for entry in chosen]
 
 
 class Cases(pytest.Collector):
@@ -59,9 +60,9 @@ class Wrong(Exception):
 class CaseTest(pytest.Item):
     """One case, in this process, which acts as all ranks."""
 
-    def __init__(self, entry, backend, **more):
+    def __init__(self, entry, backend, delivers, **more):
         super().__init__(**more)
-        self._entry, self._backend = entry, backend
+        self._entry, self._backend, self._delivers = entry, backend, delivers
 
     def runtest(self):
         from .case import load
@@ -76,7 +77,7 @@ class CaseTest(pytest.Item):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "rank0.safetensors")
             self._backend.run(case, self._backend.prepare(case)).write(file)
-            verdict = Verdict(entry.case, entry.schedule, entry.ranks, "own", *judge(case, [file], self._backend.delivers))
+            verdict = Verdict(entry.case, entry.schedule, entry.ranks, "own", *judge(case, [file], self._delivers))
         if verdict.is_failure():
             raise Wrong(verdict.sentence())
 

@@ -36,7 +36,9 @@ class Run:
         takes = self.describe["schedules"]
         self.entries = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
         if not self.entries:
-            raise FormatError(f"no case comes under the schedules of {self.describe['name']}: {', '.join(takes)}")
+            has = ", ".join(sorted({entry.schedule for entry in chosen}))
+            name = self.describe["name"]
+            raise FormatError(f"no case comes under the schedules of {name}: {', '.join(takes)}; these cases have {has}")
 
     def verdicts(self):
         jobs = {}

@@ -2,13 +2,17 @@
 
 import argparse
 import contextlib
+import os
 import shutil
+import signal
 import sys
+import traceback
 from collections import Counter
 from importlib import metadata, resources
 
 from .corpus import PACKAGED, entries, select
 from .loading import load_backend
+from .reasons import told
 from .report_folder import Checker
 from .run import run
 from .schema import FormatError
@@ -71,6 +75,8 @@ def check_command(options):
 
 
 def example_command(options):
+    if os.path.lexists(options.output):
+        raise FormatError(f"{options.output}: exists already, and is kept; give another name: plumbline-case example FILE")
     with (
         resources.files(__package__).joinpath("examples", "toy.py").open("rb") as source,
         open(options.output, "xb") as copy,
@@ -82,8 +88,17 @@ def example_command(options):
 
 def backend_command(options):
     with contextlib.redirect_stdout(sys.stderr):  # only the answer to the verb may go there
-        backend = load_backend(options.backend)
+        try:
+            backend = load_backend(options.backend)
+        except FormatError as error:
+            print(f"plumbline: {error}", file=sys.stderr)  # whoever started it reads the reason there
+            return 2
+        except Exception as error:
+            traceback.print_exc()
+            print(f"plumbline: {told(error)}", file=sys.stderr)
+            return 1
     backend.main(options.verb)
+    return 0
 
 
 def parser():
@@ -112,7 +127,7 @@ def parser():
         "--backend",
         required=True,
         metavar="SPEC",
-        help="FILE.py:CLASS or MODULE:CLASS, or in quotes the command of any program with the verbs describe, plan and run",
+        help="FILE.py:CLASS or MODULE:CLASS (FILE.py if it has one class only), or in quotes the command of any program with the verbs describe, plan and run",
     )
     running.add_argument("--case", default="*", metavar="GLOB", help="only ids that match one of these, separated by commas")
     running.add_argument("--schedule", default="*", metavar="GLOB", help="likewise for schedules")
@@ -152,9 +167,15 @@ def version():
 
 
 def main(arguments=None):
-    options = parser().parse_args(arguments)
     try:
-        return options.action(options)
+        try:
+            options = parser().parse_args(arguments)
+            return options.action(options)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush complain
+        return 128 + signal.SIGPIPE
     except (BackendError, FormatError, OSError) as error:
         print(f"plumbline-case: {error}", file=sys.stderr)
         return 3 if isinstance(error, BackendError) else 2

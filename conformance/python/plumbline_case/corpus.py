@@ -1,7 +1,9 @@
 """A folder of exported cases: ID/SCHEDULE-RANKS, each with its files. The package carries one."""
 
+import difflib
 import fnmatch
 import os
+import shlex
 
 from .schema import FormatError
 
@@ -12,7 +14,7 @@ class Entry:
     """A case under a schedule on a number of ranks."""
 
     def __init__(self, root, case, leaf):
-        self.folder = os.path.join(root, case, leaf)
+        self.root, self.folder = root, os.path.join(root, case, leaf)
         self.case = case
         self.schedule, _, ranks = leaf.rpartition("-")
         self.ranks = int(ranks)
@@ -33,15 +35,26 @@ def entries(root=None):
     return found
 
 
-def matching(names, patterns):
-    """Those that match one of the shell patterns, which commas separate. Raises FormatError for one without a match."""
-    chosen = set()
+def matching(found, what, patterns):
+    """The cases or schedules that match one of the shell patterns, which commas separate. Raises FormatError for one
+    without a match."""
+    names, chosen = {getattr(entry, what) for entry in found}, set()
     for pattern in patterns.split(","):
         matches = set(fnmatch.filter(names, pattern))
         if not matches:
-            raise FormatError(f"'{pattern}' matches none of {', '.join(sorted(set(names)))}"[:400])
+            root = found[0].root
+            all_of_them = "plumbline-case list" + ("" if root == PACKAGED else f" --corpus {shlex.quote(root)}")
+            nearest = ", ".join(near_names(names, pattern))
+            raise FormatError(f"no {what} matches '{pattern}'; nearest: {nearest} (`{all_of_them}` has all)")
         chosen |= matches
     return chosen
+
+
+def near_names(names, asked):
+    """The three nearest, however far; first those that contain it."""
+    asked = asked.strip("*?")
+    likeness = lambda name: difflib.SequenceMatcher(None, name, asked).ratio()
+    return sorted(names, key=lambda name: (asked not in name, -likeness(name), name))[:3]
 
 
 def select(found, cases="*", schedules="*", ranks=None):
@@ -50,11 +63,11 @@ def select(found, cases="*", schedules="*", ranks=None):
         numbers = sorted({entry.ranks for entry in found})
         if ranks not in numbers:
             raise FormatError(f"--ranks {ranks}: the corpus has cases on {', '.join(map(str, numbers))} ranks")
-        chosen = matching([entry.case for entry in found], cases)
+        chosen = matching(found, "case", cases)
         theirs = {entry.ranks for entry in found if entry.case in chosen}
         if ranks not in theirs:
             raise FormatError(f"--ranks {ranks}: '{cases}' is in the corpus on {', '.join(map(str, sorted(theirs)))} ranks")
         found = [entry for entry in found if entry.ranks == ranks]
-    ids = matching([entry.case for entry in found], cases)
-    names = matching([entry.schedule for entry in found], schedules)
+    ids = matching(found, "case", cases)
+    names = matching(found, "schedule", schedules)
     return [entry for entry in found if entry.case in ids and entry.schedule in names]

@@ -10,13 +10,29 @@ from .backend import Backend
 from .schema import FormatError
 
 CLASS = re.compile(r"(?P<module>\S+):(?P<name>[A-Za-z_]\w*)")
+FILE = re.compile(r"\S+\.py")
+
+
+def is_class(spec):
+    return bool(CLASS.fullmatch(spec) or (FILE.fullmatch(spec) and not is_program(spec)))
+
+
+def is_program(file):
+    """A script that the system can start is a command, as any other program."""
+    if not (os.path.isfile(file) and os.access(file, os.X_OK)):
+        return False
+    with open(file, "rb") as script:
+        return script.read(2) == b"#!"
 
 
 def command(spec):
     """The words that start the backend; a verb and its options follow."""
-    if CLASS.fullmatch(spec):
+    if is_class(spec):
         return [sys.executable, "-m", "plumbline_case", "backend", spec]
-    words = shlex.split(spec)
+    try:
+        words = shlex.split(spec)
+    except ValueError as error:
+        raise FormatError(f"--backend: {error} in {spec!r}; expected FILE.py:CLASS, MODULE:CLASS or a command") from None
     if not words:
         raise FormatError("--backend: expected FILE.py:CLASS, MODULE:CLASS or a command, got nothing")
     return words
@@ -25,20 +41,39 @@ def command(spec):
 def load_backend(spec):
     """An object of the class. Raises FormatError, in one line, if there is no such class of Backend."""
     match = CLASS.fullmatch(spec)
-    if not match:
+    if not match and not FILE.fullmatch(spec):
         raise FormatError(f"--backend: expected FILE.py:CLASS or MODULE:CLASS, got '{spec}'")
-    module, name = match["module"], match["name"]
-    if module.endswith(".py"):
-        if not os.path.exists(module):
-            raise FormatError(f"--backend: no file {module}")
-        sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
-        module = os.path.basename(module).removesuffix(".py")
+    given, name = match.groups() if match else (spec, None)
+    module = imported(given)
+    classes = backends_in(module)
+    if name is None:
+        if len(classes) != 1:
+            found = f"several: {', '.join(classes)}" if classes else "none that derives from plumbline_case.Backend"
+            raise FormatError(f"--backend {given}: expected {given}:CLASS; of classes it has {found}")
+        name = classes[0]
+    found = getattr(module, name, None)
+    if not (isinstance(found, type) and issubclass(found, Backend)):
+        known = f"; it has {', '.join(classes)}" if classes else ""
+        raise FormatError(f"--backend: {given} has no class {name} that derives from plumbline_case.Backend{known}")
+    return found()
+
+
+def imported(given):
+    module = given
+    if given.endswith(".py"):
+        if not os.path.exists(given):
+            raise FormatError(f"--backend: no file {given}")
+        sys.path.insert(0, os.path.dirname(os.path.abspath(given)))
+        module = os.path.basename(given).removesuffix(".py")
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:
+        if not f"{module}.".startswith(f"{error.name}."):  # it is there, and imports another one that is not
             raise
         raise FormatError(f"--backend: no module {module}") from None
-    if not (isinstance(found, type) and issubclass(found, Backend)):
-        raise FormatError(f"--backend: {module} has no class {name} that derives from plumbline_case.Backend")
-    return found()
+
+
+def backends_in(module):
+    """The names of the classes of Backend that the module itself defines, each once."""
+    classes = dict.fromkeys(found for found in vars(module).values() if isinstance(found, type))
+    return [c.__name__ for c in classes if issubclass(c, Backend) and c.__module__ == module.__name__]

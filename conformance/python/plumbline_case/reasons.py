@@ -17,7 +17,7 @@ FRAME = re.compile(r"-{20,}")
 
 
 # --- from an exception ------------------------------------------------------------------------------------------------
-def told(error, backend):
+def told(error, backend=None):
     """ "ValueError: no room (my_backend.py:12)": the innermost place in the user's code."""
     said = str(error).strip() or "no message"
     return one_line(f"{type(error).__name__}: {said}{place(error, backend)}")
@@ -28,7 +28,7 @@ def place(error, backend):
     Python's own modules are at the line that makes them."""
     frames = [(os.path.abspath(f.filename), f.lineno) for f in traceback.extract_tb(error.__traceback__)]
     frames = [(file, line) for file, line in frames if os.path.exists(file) and not is_ours(file)]
-    # A backend may be installed as well: its own module counts.
+    # A backend may be installed as well: its own module counts. Without a backend, its import failed.
     module = os.path.abspath(getattr(sys.modules.get(type(backend).__module__), "__file__", None) or "")
     own = [(file, line) for file, line in frames if file == module or not is_installed(file)] or frames
     return f" ({os.path.basename(own[-1][0])}:{own[-1][1]})" if own else ""

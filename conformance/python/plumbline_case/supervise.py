@@ -82,7 +82,10 @@ class Supervisor:
             except OSError as error:
                 raise BackendError(f"{verb}: {error}") from None
         if done.returncode:
-            raise BackendError(f"{verb}: exited with code {done.returncode}: {last_words(self.log, begin)}".rstrip(": "))
+            why = last_words(self.log, begin)
+            if why.startswith("--backend"):  # there is no such class
+                raise FormatError(why)
+            raise BackendError(f"{verb}: exited with code {done.returncode}: {why}".rstrip(": "))
         try:
             return json.loads(done.stdout)
         except ValueError:

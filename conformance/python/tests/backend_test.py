@@ -176,7 +176,7 @@ class Backends(InFolder):
         for words, part in (
             (["run", "--backend", "no/file.py:Toy"], "no file no/file.py"),
             (["run", "--backend", f"{self.probes}:NotABackend"], "no class NotABackend that derives"),
-            (["run", "--backend", f"{TOY}:Toy", "--case", "nothing"], "'nothing' matches none of exact-mlp-mean"),
+            (["run", "--backend", f"{TOY}:Toy", "--case", "nothing"], "no case matches 'nothing'; nearest: exact-mlp-"),
             (["run", "--backend", f"{TOY}:Toy", "--ranks", "3"], "--ranks 3: the corpus has cases on 2 ranks"),
             (["run", "--backend", f"{TOY}:Toy", "--corpus", "/nowhere"], "/nowhere: no cases"),
             (["check", self.corpus], "no run.json"),

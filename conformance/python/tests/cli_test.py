@@ -1,0 +1,113 @@
+"""plumbline-case on the command line: what a user may mistype, and what it says.
+
+    PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p cli_test.py
+"""
+
+import os
+import shlex
+import sys
+import unittest
+
+from wheel_support import TOOL, TOY, InFolder, export, start
+
+BEGIN = "from plumbline_case.examples.toy import Toy\n"
+
+
+class CommandLine(InFolder):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = os.path.join(cls.folder, "corpus")
+        export(cls.corpus, "exact-mlp-sum", "exact-mlp-mean", "exact-tied")
+        cls.one = cls.written("one.py", f"{BEGIN}class Mine(Toy): pass\nAlias = Mine\n")
+        cls.two = cls.written("two.py", f"{BEGIN}class Mine(Toy): pass\nclass Other(Mine): pass\n")
+        cls.none = cls.written("none.py", BEGIN)
+        cls.names = cls.written("names.py", BEGIN + NAMES)
+
+    def run_case(self, spec, *more):
+        return start([*TOOL, "run", "--backend", spec, "--corpus", self.corpus, "--case", "exact-mlp-sum", *more])
+
+    def assert_refused(self, done, *parts):
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_a_file_with_one_class_needs_no_name(self):
+        done = self.run_case(self.one)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("PASS exact-mlp-sum", done.stdout)
+        program = self.written("program.py", f"#!{sys.executable}\n{BEGIN}Toy().main()\n")
+        os.chmod(program, 0o755)
+        self.assertEqual(start([*TOOL, "run", "--backend", program, "--corpus", self.corpus]).returncode, 0)
+
+    def test_a_class_that_is_not_there(self):
+        for spec, *parts in (
+            (self.two, f"expected {self.two}:CLASS; of classes it has several: Mine, Other"),
+            (self.none, f"expected {self.none}:CLASS; of classes it has none that derives from plumbline_case.Backend"),
+            (f"{self.two}:Mime", f"{self.two} has no class Mime that derives", "; it has Mine, Other"),
+            ("nowhere.py", "no file nowhere.py"),
+            ("no.module:Mine", "no module no.module"),
+            ("'open", "No closing quotation", "expected FILE.py:CLASS"),
+        ):
+            self.assert_refused(self.run_case(spec), *parts)
+
+    def test_an_import_that_fails_has_its_place(self):
+        spec = self.written("needy.py", "\nimport no_such_module\n") + ":Mine"
+        done = self.run_case(spec)
+        why = "exited with code 1: ModuleNotFoundError: No module named 'no_such_module' (needy.py:2)"
+        self.assertEqual((done.returncode, done.stderr), (3, f"plumbline-case: describe: {why}\n"))
+
+    def test_a_case_that_is_not_there(self):
+        listing = f"(`plumbline-case list --corpus {self.corpus}` has all)"
+        done = start([*TOOL, "list", "--corpus", self.corpus, "--case", "exact-mpl-sum"])
+        nearest = "nearest: exact-mlp-sum, exact-mlp-mean, exact-tied"
+        self.assert_refused(done, f"no case matches 'exact-mpl-sum'; {nearest} {listing}")
+        done = start([*TOOL, "list", "--corpus", self.corpus, "--case", "*tied,x*tie"])
+        self.assert_refused(done, "no case matches 'x*tie'; nearest: exact-tied, ")
+        done = self.run_case(self.one, "--schedule", "gpip")
+        self.assert_refused(done, f"no schedule matches 'gpip'; nearest: 1f1b {listing}")
+
+    def test_a_reader_that_has_read_enough(self):
+        words = [*TOOL, "list", "--corpus", self.corpus]
+        done = start(["bash", "-c", f"{shlex.join(words)} | true; exit ${{PIPESTATUS[0]}}"])
+        self.assertEqual((done.returncode, done.stderr), (141, ""))
+
+    def test_an_example_that_exists_is_kept(self):
+        words = [*TOOL, "example", "mine.py"]
+        self.assertEqual(start(words, self.folder).returncode, 0)
+        self.assert_refused(start(words, self.folder), "mine.py: exists already, and is kept; give another name")
+
+    def test_a_single_name_is_a_list_of_one(self):
+        for name, status in ("Single", 0), ("Other", 2):
+            done = self.run_case(f"{self.names}:{name}")
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        said = "no case comes under the schedules of toy in NumPy: gpipe; these cases have 1f1b"
+        self.assertEqual(done.stderr, f"plumbline-case: {said}\n")
+        done = self.run_case(f"{self.names}:Loss")
+        self.assertIn("UNSUPPORTED 1 x: losses beyond those supported: sum", done.stdout)
+        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.names]
+        options = ["--plumbline-corpus", self.corpus, "--plumbline-cases", "exact-mlp-sum", "--plumbline-backend"]
+        self.assertIn("1 passed", start([*plugin, *options, f"{self.names}:Single"]).stdout)
+        self.assertIn("no tests ran", start([*plugin, *options, f"{self.names}:Longer"]).stdout)
+
+    def test_a_result_that_cannot_be_read_has_its_rank_and_key(self):
+        done = self.run_case(f"{self.names}:BadKey")
+        said = "ERROR exact-mlp-sum x 1f1b (2 ranks, own): rank 0: result key `0/loss/-/0` is not <step>/<kind>/<stage>/"
+        self.assertIn(said, done.stdout)
+
+
+NAMES = """
+class Single(Toy): schedules, delivers = ("1f1b"), ("loss")
+class Longer(Toy): schedules = ("1f1b-interleaved")
+class Other(Toy): schedules = ("gpipe")
+class Loss(Toy): losses = ("mse")
+class BadKey(Toy):
+    def run(self, case, prepared):
+        results = super().run(case, prepared)
+        results["0/loss/-/0"] = results.pop("0/loss/-/0/loss")
+        return results
+"""
+
+if __name__ == "__main__":
+    unittest.main()

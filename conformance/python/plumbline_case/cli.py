@@ -11,6 +11,7 @@ from collections import Counter
 from importlib import metadata, resources
 
 from .corpus import PACKAGED, entries, select
+from .doctor import examine
 from .loading import load_backend
 from .reasons import told
 from .report_folder import Checker
@@ -122,26 +123,32 @@ def parser():
     listing.add_argument("--case", default="*", metavar="GLOB", help="only ids that match one of these, separated by commas")
     of_corpus(listing)
 
+    def of_backend(added):
+        added.add_argument(
+            "--backend",
+            required=True,
+            metavar="SPEC",
+            help="FILE.py:CLASS or MODULE:CLASS (FILE.py if it has one class only), or in quotes the command of any program with the verbs describe, plan and run",
+        )
+        added.add_argument(
+            "--ranks",
+            type=int,
+            metavar="N",
+            help="only cases on N ranks, with a process for each (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them); default: one process acts as all ranks",
+        )
+        added.add_argument("--launcher", metavar="WORDS", help="starts the ranks instead: 'mpirun -n {np}'")
+        added.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds for a case (default: 120)")
+        of_corpus(added)
+
+    doctor = command("doctor", examine, "check a backend step by step, down to a first comparison")
+    of_backend(doctor)
+
     running = command("run", run_command, "run the exact cases on a backend, and judge its results")
-    running.add_argument(
-        "--backend",
-        required=True,
-        metavar="SPEC",
-        help="FILE.py:CLASS or MODULE:CLASS (FILE.py if it has one class only), or in quotes the command of any program with the verbs describe, plan and run",
-    )
+    of_backend(running)
     running.add_argument("--case", default="*", metavar="GLOB", help="only ids that match one of these, separated by commas")
     running.add_argument("--schedule", default="*", metavar="GLOB", help="likewise for schedules")
-    running.add_argument(
-        "--ranks",
-        type=int,
-        metavar="N",
-        help="only cases on N ranks, with a process for each (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them); default: one process acts as all ranks",
-    )
-    running.add_argument("--launcher", metavar="WORDS", help="starts the ranks instead: 'mpirun -n {np}'")
-    running.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds for a case (default: 120)")
     running.add_argument("--report", metavar="DIR", help="keep the results and the backend's output there")
     running.add_argument("-v", "--verbose", action="store_true", help="a line for each case that was not judged, too")
-    of_corpus(running)
 
     checking = command("check", check_command, "judge the folder of a finished run again, from its files: exact cases only")
     checking.add_argument(

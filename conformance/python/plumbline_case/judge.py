@@ -37,10 +37,11 @@ class Verdict(NamedTuple):
         return self.status in FAILURES
 
 
-def judge(case, files, delivers=None):
-    """(status, clause) on the files of all ranks. `delivers`: the kinds of results that are compared; None: all."""
+def judge(case, files, delivers=None, name=str):
+    """(status, clause) on the files of all ranks. `delivers`: the kinds of results that are compared; None: all.
+    `name`: how an error names a file; rank_of() where its folder is gone when the sentence is read."""
     try:
-        results = merge(files)
+        results = merge(files, name)
     except FormatError as error:
         return "ERROR", one_line(str(error))
 
@@ -72,14 +73,14 @@ def failure(wrong, expected, results, stages, microbatches):
     return said + (f"; {pattern}" if pattern else "")
 
 
-def merge(files):
+def merge(files, name=str):
     """{key: Stored} of all ranks. Raises FormatError if a file is malformed or if ranks contradict each other."""
-    ranks = [(file, read_results(file)) for file in files]
+    ranks = [(name(file), read_results(file, name)) for file in files]
     merged = {}
     for file, results in ranks:
         for key, stored in results.items():
             if not same_bytes(merged.setdefault(key, stored), stored):
-                raise FormatError(f"{rank_of(file)}: ranks disagree on {key} (copies of one tensor must be equal)")
+                raise FormatError(f"{file}: ranks disagree on {key} (copies of one tensor must be equal)")
     # A rank that delivers a parameter has a copy of it, and must deliver every gradient that another copy has.
     for key in sorted(merged, key=str.encode):
         parsed = parse_key(key)
@@ -87,27 +88,31 @@ def merge(files):
             continue
         for file, results in ranks:
             if key not in results and any(k.kind == "param" and k.name == parsed.name for k in map(parse_key, results)):
-                raise FormatError(f"{rank_of(file)}: has a copy of {parsed.name} but lacks {key}, which another rank has")
+                raise FormatError(f"{file}: has a copy of {parsed.name} but lacks {key}, which another rank has")
     return merged
 
 
-def read_results(file):
+def read_file(file, name=str):
     try:
-        results = read_stored(file)
+        return read_stored(file)
     except FileNotFoundError:
-        raise FormatError(f"no results in {file}") from None
-    except FormatError as error:
-        raise FormatError(rank_of(file) + str(error).removeprefix(file)) from None
+        raise FormatError(f"no results in {name(file)}") from None
+    except FormatError as error:  # which begins with the file
+        raise FormatError(name(file) + str(error).removeprefix(file)) from None
+
+
+def read_results(file, name=str):
+    results = read_file(file, name)
     for key in results:
         try:
             parse_key(key)
         except ValueError as error:
-            raise FormatError(f"{rank_of(file)}: {error}") from None
+            raise FormatError(f"{name(file)}: {error}") from None
     return results
 
 
 def rank_of(file):
-    """ "rank 0" of .../rank0.safetensors, whose folder may be gone when the sentence is read."""
+    """ "rank 0" of .../rank0.safetensors"""
     return re.sub(r"^rank(\d+)\.safetensors$", r"rank \1", os.path.basename(file))
 
 

@@ -28,6 +28,7 @@ def is_program(file):
 def command(spec):
     """The words that start the backend; a verb and its options follow."""
     if is_class(spec):
+        find_file(spec.rpartition(":")[0] or spec)
         return [sys.executable, "-m", "plumbline_case", "backend", spec]
     try:
         words = shlex.split(spec)
@@ -58,11 +59,15 @@ def load_backend(spec):
     return found()
 
 
+def find_file(given):
+    if given.endswith(".py") and not os.path.exists(given):
+        raise FormatError(f"--backend: no file {given}; a path is taken from {os.getcwd()}")
+
+
 def imported(given):
     module = given
     if given.endswith(".py"):
-        if not os.path.exists(given):
-            raise FormatError(f"--backend: no file {given}")
+        find_file(given)
         sys.path.insert(0, os.path.dirname(os.path.abspath(given)))
         module = os.path.basename(given).removesuffix(".py")
     try:

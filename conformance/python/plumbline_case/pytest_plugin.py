@@ -66,7 +66,7 @@ class CaseTest(pytest.Item):
 
     def runtest(self):
         from .case import load
-        from .judge import Verdict, judge
+        from .judge import Verdict, judge, rank_of
 
         entry = self._entry
         case = load(entry.folder)
@@ -77,7 +77,8 @@ class CaseTest(pytest.Item):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "rank0.safetensors")
             self._backend.run(case, self._backend.prepare(case)).write(file)
-            verdict = Verdict(entry.case, entry.schedule, entry.ranks, "own", *judge(case, [file], self._delivers))
+            judged = judge(case, [file], self._delivers, rank_of)
+            verdict = Verdict(entry.case, entry.schedule, entry.ranks, "own", *judged)
         if verdict.is_failure():
             raise Wrong(verdict.sentence())
 

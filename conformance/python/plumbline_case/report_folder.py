@@ -82,7 +82,7 @@ def result_prefix(case, schedule):
 
 def rank_files(prefix, transport, ranks):
     """The result files of a run: of our own runtime one for each rank, of a foreign backend ("own") those that exist.
-    Raises FormatError for a file of a rank that the run does not have; it begins with the file's name."""
+    Raises FormatError for a file of a rank that the run does not have."""
     if transport != "own":
         return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
     found = {}
@@ -94,7 +94,7 @@ def rank_files(prefix, transport, ranks):
     for rank in sorted(found):
         if rank >= ranks:
             known = "1 rank: 0" if ranks == 1 else f"{ranks} ranks: 0 to {ranks - 1}"
-            raise FormatError(f"{os.path.basename(found[rank])}: no such rank; the job has {known}")
+            raise FormatError(f"{found[rank]}: no such rank; the job has {known}")
     return [found[rank] for rank in sorted(found)]
 
 

@@ -6,7 +6,7 @@ import tempfile
 
 from .case import Case
 from .corpus import entries, select
-from .judge import Verdict, judge
+from .judge import Verdict, judge, rank_of
 from .loading import command
 from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
 from .schema import FormatError
@@ -26,6 +26,22 @@ def run(options, say):
             command(options.backend), os.path.join(report, "backend.log"), options.ranks, options.launcher, options.timeout
         )
         return Run(options, supervisor, report, say).verdicts()
+
+
+def job_of(entries, ranks, out, seconds):
+    """The job of these cases on `ranks` ranks, whose paths are relative to the folder `out`."""
+    cases = [
+        {
+            "id": entry.case,
+            "schedule": entry.schedule,
+            "folder": os.path.relpath(entry.folder, out),
+            "results": result_prefix(entry.case, entry.schedule),
+        }
+        for entry in entries
+    ]
+    seed = Case(entries[0].folder).json["seed"]
+    # One wait ends before the case does, so that a backend can name the message that it waits for.
+    return {"format": "plumbline-job/1", "ranks": ranks, "seed": seed, "timeout_seconds": seconds / 2, "cases": cases}
 
 
 class Run:
@@ -51,20 +67,9 @@ class Run:
 
     def _run_job(self, ranks, of_job):
         out = self._out(ranks)
-        cases = [
-            {
-                "id": entry.case,
-                "schedule": entry.schedule,
-                "folder": os.path.relpath(entry.folder, out),
-                "results": result_prefix(entry.case, entry.schedule),
-            }
-            for entry in of_job
-        ]
-        seed = Case(of_job[0].folder).json["seed"]
-        # One wait ends before the case does, so that a backend can name the message that it waits for.
-        job = {"format": "plumbline-job/1", "ranks": ranks, "seed": seed, "timeout_seconds": self.supervisor.seconds / 2}
-        job_file = os.path.join(out, "job.json")
-        write_json(job_file, job | {"cases": cases})
+        job = job_of(of_job, ranks, out, self.supervisor.seconds)
+        cases, job_file = job["cases"], os.path.join(out, "job.json")
+        write_json(job_file, job)
         plan = self.supervisor.plan(job_file)
         left = []
         for one, entry in zip(cases, of_job):
@@ -77,7 +82,7 @@ class Run:
             if status is None:
                 status, reason = self._judge(one, ranks, out)
             self._put(one, ranks, status, reason)
-        write_json(job_file, job | {"cases": cases})
+        write_json(job_file, job)
 
     def _out(self, ranks):
         return output_folder(self.report, TRANSPORT, ranks)
@@ -86,13 +91,13 @@ class Run:
         try:
             files = rank_files(os.path.join(out, one["results"]), TRANSPORT, ranks)
         except FormatError as error:
-            return "ERROR", str(error)
+            return "ERROR", str(error).removeprefix(out + os.sep)
         if not files:
             return "ERROR", f"said to be done, but there is no file {one['results']}0.safetensors nor of another rank"
         case = Case(os.path.join(out, one["folder"]))
         if case.truth != "exact" or not case.has_expected():
             return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
-        return judge(case, files, self.describe["delivers"])
+        return judge(case, files, self.describe["delivers"], rank_of)
 
     def _put(self, one, ranks, status, clause):
         verdict = Verdict(one["id"], one["schedule"], ranks, TRANSPORT, status, clause)

@@ -66,11 +66,19 @@ class Supervisor:
         return {(a["id"], a["schedule"]): None if a["supported"] else a["why"] for a in answers}
 
     def _answer(self, verb, *options):
+        answer = self.output(verb, verb, *options)
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise BackendError(f"{verb}: expected one JSON value, got {answer[:80].decode(errors='replace')!r}") from None
+
+    def output(self, what, *words):
+        """The bytes that the program prints when it is started once with these words."""
         with open(self.log, "ab") as log:
             begin = log.tell()
             try:
                 done = subprocess.run(
-                    [*self.words, verb, *options],
+                    [*self.words, *words],
                     env=ENVIRONMENT | os.environ,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -78,18 +86,15 @@ class Supervisor:
                     timeout=START,
                 )
             except subprocess.TimeoutExpired:
-                raise BackendError(f"{verb}: no end within {START:.0f} s") from None
+                raise BackendError(f"{what}: no end within {START:.0f} s") from None
             except OSError as error:
-                raise BackendError(f"{verb}: {error}") from None
+                raise BackendError(f"{what}: {error}") from None
         if done.returncode:
             why = last_words(self.log, begin)
             if why.startswith("--backend"):  # there is no such class
                 raise FormatError(why)
-            raise BackendError(f"{verb}: exited with code {done.returncode}: {why}".rstrip(": "))
-        try:
-            return json.loads(done.stdout)
-        except ValueError:
-            raise BackendError(f"{verb}: expected one JSON value, got {done.stdout[:80]!r}") from None
+            raise BackendError(f"{what}: exited with code {done.returncode}: {why}".rstrip(": "))
+        return done.stdout
 
     def run(self, job, out):
         """Runs the cases of the job, whose files are relative to `out`. Yields (case, status, reason) as they end:

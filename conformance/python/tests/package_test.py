@@ -104,6 +104,9 @@ class Packages(InFolder):
         wrong = start([tool, "run", "--backend", "mine.py:WrongScale", "--case", "exact-mlp-sum"], cwd=home)
         self.assertEqual(wrong.returncode, 1, wrong.stdout + wrong.stderr)
         self.assertIn("FAIL exact-mlp-sum x 1f1b (2 ranks, own): step 0: gradient `", wrong.stdout)
+        examined = start([tool, "doctor", "--backend", "mine.py:Toy"], cwd=home)
+        self.assertEqual((examined.returncode, examined.stdout.count("ok         ")), (0, 10), examined.stdout)
+        self.assertIn("first comparison: PASS exact-mlp-sum x gpipe (2 ranks, own)", examined.stdout)
         print(right.stdout.splitlines()[-1])
         print(f"installed in {installed - begin:.1f} s; every case run in {passed - installed:.1f} s; "
               f"the first FAIL {time.monotonic() - passed:.1f} s later")  # fmt: skip

@@ -1,0 +1,240 @@
+"""plumbline-case doctor: examines a backend step by step, down to a first comparison, as `plumbline doctor` does."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+
+from .case import Case
+from .corpus import entries, near_names, select
+from .judge import Verdict, judge, merge, rank_of, read_file
+from .loading import command, is_class
+from .number_text import one_line
+from .report_folder import output_folder, rank_files, result_prefix
+from .results import parse_key
+from .run import TRANSPORT, job_of
+from .schema import FormatError
+from .supervise import ENVIRONMENT, BackendError, Supervisor, write_json
+
+QUICK = "exact-mlp-sum", "gpipe"  # the case and the schedule to begin with, if the backend takes them
+SOME = 3  # reasons or keys that are named
+
+
+class Fault(Exception):
+    """What is wrong, and what to do."""
+
+
+class Steps:
+    """Prints the finding of each step; after a failure the others, which depend on it, are not tried."""
+
+    def __init__(self):
+        self.failed = False
+
+    def take(self, name, body):
+        """`body` returns its finding, or raises an exception with the fault and its remedy."""
+        if self.failed:
+            print(f"not tried  {name}", flush=True)
+            return
+        try:
+            print(f"ok         {name}: {one_line(body())}", flush=True)
+        except (Fault, BackendError, FormatError) as error:
+            self.failed = True
+            print(f"failed     {name}: {one_line(str(error)).removeprefix(f'{name}: ')}", flush=True)
+
+
+class Examination:
+    def __init__(self, options, folder):
+        self.options, self.folder, self.entry = options, folder, None
+        # A wrong --corpus or --ranks is no finding about the backend.
+        self.corpus = entries(options.corpus)
+        numbers = {entry.ranks for entry in self.corpus}
+        self.ranks = options.ranks or (2 if 2 in numbers else min(numbers))
+        self.corpus = select(self.corpus, ranks=self.ranks)
+        self.out = output_folder(folder, TRANSPORT, self.ranks)
+
+    def exit_code(self):
+        steps = Steps()
+        for name in "file", "program", "launcher", "describe", "schedules", "plan", "run":
+            steps.take(name, getattr(self, name))
+        for name in "result files", "keys", "first comparison":
+            steps.take(name, getattr(self, name.replace(" ", "_")))
+        return 1 if steps.failed else 0
+
+    # --- how it starts ----------------------------------------------------------------------------------------------
+    def file(self):
+        spec, options = self.options.backend, self.options
+        words = command(spec)
+        log = os.path.join(self.folder, "backend.log")
+        processes = self.ranks if options.ranks or options.launcher else None
+        self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout)
+        return f"the class {spec}" if is_class(spec) else f"the command {shlex.join(words)}"
+
+    def program(self):
+        if is_class(self.options.backend):
+            self.supervisor.output("import", "--help")
+            return "the class is imported, and an object of it made"
+        return find_program(self.supervisor.words[0])
+
+    def launcher(self):
+        if not self.options.launcher:
+            return "none: " + (f"{self.ranks} processes" if self.options.ranks else "one process acts as all ranks")
+        launcher = [word.replace("{np}", str(self.ranks)) for word in shlex.split(self.options.launcher)]
+        found = find_program((launcher or [""])[0])
+        if os.path.basename(found) == "torchrun" and "--no-python" not in launcher:
+            return f"{found} (starts Python programs: not tried by itself)"
+        words = [*launcher, "sh", "-c", "echo rank"]
+        try:
+            done = subprocess.run(
+                words, env=ENVIRONMENT | os.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+            )
+        except subprocess.TimeoutExpired:
+            raise Fault(f"{found}: no end within 60 s; try: {shlex.join(words)}") from None
+        count = done.stdout.count("\n")
+        if done.returncode or count != self.ranks:
+            ended = f"exited with code {done.returncode}, they printed {count} lines"
+            raise Fault(f"{found} does not start {self.ranks} ranks of `echo rank`: {ended}; try: {shlex.join(words)}")
+        return f"{found} starts {self.ranks} ranks"
+
+    # --- what it answers --------------------------------------------------------------------------------------------
+    def describe(self):
+        try:
+            self.about = self.supervisor.describe()
+        except BackendError as error:
+            raise Fault(f"{error}; try: {self.verb('describe')}") from None
+        if "models" in self.about:
+            raise Fault("it has models of its own, and takes no cases: `plumbline doctor` examines those")
+        takes = self.about["schedules"]
+        schedules = "any schedule" if takes == "any" else f"{len(takes)} schedules"
+        return f"{self.about['name']} {self.about['version']}; delivers {', '.join(self.about['delivers'])}; {schedules}"
+
+    def schedules(self):
+        takes, known = self.about["schedules"], sorted({entry.schedule for entry in self.corpus})
+        if takes == "any":
+            return "any"
+        here = [name for name in takes if name in known]
+        if not here:
+            names = ", ".join(takes) or "an empty list"
+            raise Fault(f"no case comes under {names}, which describe names; give some of {', '.join(known)}, or \"any\"")
+        others = [name for name in takes if name not in known]
+        return ", ".join(here) + (f" (without a case in this corpus: {', '.join(others)})" if others else "")
+
+    def plan(self):
+        takes = self.about["schedules"]
+        asked = [entry for entry in self.corpus if takes == "any" or entry.schedule in takes]
+        self.job = job_of(asked, self.ranks, self.out, self.supervisor.seconds)
+        job_file = os.path.join(self.out, "job.json")
+        write_json(job_file, self.job)
+        try:
+            answers = self.supervisor.plan(job_file)
+        except BackendError as error:
+            raise Fault(f"{error}; {self.log_of()}") from None
+        for entry in asked:
+            if (entry.case, entry.schedule) not in answers:
+                raise Fault(f"no answer for {entry.case} x {entry.schedule}; every case of the job needs one")
+        able = [entry for entry in asked if answers[entry.case, entry.schedule] is None]
+        self.entry = next((entry for entry in sorted(able, key=quickness) if is_judged(entry)), None)
+        if not self.entry:
+            reasons = Counter(answers[entry.case, entry.schedule] for entry in asked if entry not in able)
+            why = "".join(f"; {count} x {reason}" for reason, count in reasons.most_common(SOME))
+            raise Fault(f"none of the {len(asked)} cases is supported and exact, so there is nothing to try{why}")
+        what = f"{self.entry.case} x {self.entry.schedule} on {self.ranks} ranks"
+        return f"{what} is supported; of {len(asked)} cases {len(able)} are"
+
+    # --- what it computes -------------------------------------------------------------------------------------------
+    def run(self):
+        job = job_of([self.entry], self.ranks, self.out, self.supervisor.seconds)
+        try:
+            ((_, status, reason),) = self.supervisor.run(job, self.out)
+        except BackendError as error:
+            if str(error) != "run: ended with exit code 0":
+                raise Fault(f"{error}; {self.log_of()}") from None
+            events = "`@plumbline case 0 begins` and `... done` to standard output, each a line, and to flush it"
+            raise Fault(f"it said nothing; rank 0 has to print {events}") from None
+        if status:
+            raise Fault(f"{reason}; {self.log_of()}")
+        return "case 0 began and was done"
+
+    def result_files(self):
+        prefix = result_prefix(self.entry.case, self.entry.schedule)
+        try:
+            self.files = rank_files(os.path.join(self.out, prefix), TRANSPORT, self.ranks)
+        except FormatError as error:
+            raise Fault(str(error).removeprefix(self.out + os.sep)) from None
+        if not self.files:
+            of_job = '(the job file\'s "results", the rank, ".safetensors")'
+            raise Fault(f"none below --out; for rank 0 there should be {prefix}0.safetensors {of_job}")
+        return f"{len(self.files)}, {sum(len(read_file(file, rank_of)) for file in self.files)} tensors"
+
+    def keys(self):
+        """Each can be read, and they are those of the case."""
+        found, case = merge(self.files, rank_of), Case(self.entry.folder)
+        wanted = {key for key in case.expected() if parse_key(key).kind in self.about["delivers"]}
+        found = {key for key in found if parse_key(key).kind in self.about["delivers"]}
+        missing, more = sorted(wanted - found), sorted(found - wanted)
+        if more:
+            near = f"; near: {', '.join(near_names(missing or wanted, more[0]))}" if wanted else ""
+            raise Fault(f"{len(more)} of {len(found)} do not belong to {case.id}: {some(more)}{near}")
+        if missing:
+            kinds = ", ".join(sorted({parse_key(key).kind for key in missing}))
+            remedy = f"deliver them, or let `delivers` not name {kinds}"
+            raise Fault(f"{len(missing)} of {len(wanted)} are missing: {some(missing)}; {remedy}")
+        return f"{len(found)} can be read, the first is {min(found, default='none')}"
+
+    def first_comparison(self):
+        status, clause = judge(Case(self.entry.folder), self.files, self.about["delivers"], rank_of)
+        said = Verdict(self.entry.case, self.entry.schedule, self.ranks, TRANSPORT, status, clause).sentence()
+        if status != "PASS":
+            raise Fault(f"{said}; its files are kept by: {self.again()} --report DIR")
+        return said
+
+    # --- what to do -------------------------------------------------------------------------------------------------
+    def verb(self, verb):
+        """What a user would type."""
+        spec = self.options.backend
+        return f"plumbline-case backend {shlex.quote(spec)} {verb}" if is_class(spec) else f"{spec} {verb}"
+
+    def again(self):
+        words = ["plumbline-case", "run", "--backend", self.options.backend]
+        if self.entry:
+            words += ["--case", self.entry.case, "--schedule", self.entry.schedule]
+        for name in "ranks", "launcher", "corpus":
+            if getattr(self.options, name):
+                words += [f"--{name}", str(getattr(self.options, name))]
+        return shlex.join(words)
+
+    def log_of(self):
+        return f"all that it wrote is in DIR/backend.log after: {self.again()} --report DIR"
+
+
+def examine(options):
+    """Prints a line for each step. Returns the exit code."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Examination(options, folder).exit_code()
+
+
+def quickness(entry):
+    """Sorts cases: the quick one of `plumbline doctor` first, then small ones."""
+    size = os.path.getsize(os.path.join(entry.folder, "tensors.safetensors"))
+    return entry.case != QUICK[0], entry.schedule != QUICK[1], size, entry.name
+
+
+def is_judged(entry):
+    case = Case(entry.folder)
+    return case.truth == "exact" and case.has_expected()
+
+
+def some(keys):
+    return ", ".join(keys[:SOME]) + (", ..." if len(keys) > SOME else "")
+
+
+def find_program(name):
+    found = shutil.which(name)
+    if found:
+        return found
+    if os.path.isfile(name):
+        raise Fault(f"{name} is no program that may be started; chmod +x it, or put its interpreter before it")
+    if os.path.dirname(name):
+        raise Fault(f"{name} does not exist; a path is taken from {os.getcwd()}")
+    raise Fault(f"no program '{name}' in PATH; install it, or give its whole path")

@@ -14,6 +14,7 @@
 #include "conformance/run/folder/check.h"
 #include "conformance/run/progress.h"
 #include "runtime/error.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::cli {
 namespace {
@@ -48,18 +49,18 @@ int check(const Options& options) {
   std::cout.flush();
   list(std::cerr, result.problems, "plumbline: ");
   std::cout << (result.problems.empty() ? "the folder is consistent: " : "the folder is inconsistent: ")
-            << result.verdicts.size() << " runs, "
+            << counted(std::ssize(result.verdicts), "run") << ", "
             << (result.as_recorded > 0 ? std::to_string(result.as_recorded) + " passes as recorded, " : "")
-            << result.problems.size() << " problems, " << result.missing.size() << " missing\n";
+            << counted(std::ssize(result.problems), "problem") << ", " << result.missing.size() << " missing\n";
   return exit_code(result);
 }
 
 int check_cases(const Options& options) {
   const conformance::ExportCheck result = conformance::check_export(options.folder);
   list(std::cerr, result.problems, "plumbline: ");
-  std::cout << result.cases << " cases, " << result.files << " files: "
+  std::cout << counted(result.cases, "case") << ", " << counted(result.files, "file") << ": "
             << (result.problems.empty() ? "all are unchanged since the export\n"
-                                        : std::to_string(result.problems.size()) + " problems\n");
+                                        : counted(std::ssize(result.problems), "problem") + "\n");
   return result.problems.empty() ? 0 : 2;
 }
 

@@ -1,4 +1,4 @@
-// plumbline list: the cases of the corpus, and what each hunts for.
+// plumbline list: the cases of the corpus, and the bugs that each catches.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -69,7 +69,7 @@ int list(const ListOptions& options) {
   size_t width = 0;
   for (const reference::Case& c : cases) width = std::max(width, c.id.size());
   for (const reference::Case& c : cases)
-    std::printf("%-*s  %-10s  %s\n%*s  hunts: %s\n", static_cast<int>(width), c.id.c_str(),
+    std::printf("%-*s  %-10s  %s\n%*s  catches: %s\n", static_cast<int>(width), c.id.c_str(),
                 std::string(reference::to_string(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
                 c.why.c_str());
   return 0;
@@ -79,7 +79,7 @@ int list(const ListOptions& options) {
 
 void add_list(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ListOptions>();
-  CLI::App* command = app.add_subcommand("list", "The cases of the corpus, and what each hunts for");
+  CLI::App* command = app.add_subcommand("list", "The cases of the corpus, and the bugs that each catches");
   command
       ->add_option("--profile", options->profile,
                    "core, nightly (the same cases), smoke, or a feature such as dropout's, 'random'; see --profiles")

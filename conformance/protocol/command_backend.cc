@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 #include <sstream>
 
 #include "conformance/protocol/backend_log.h"
@@ -96,6 +97,42 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Up to the first mark at the end of a word.
+std::string first_sentence(const std::string& text) {
+  for (size_t i = 0; i < text.size(); ++i)
+    if (std::string_view(".!?:").find(text[i]) != std::string_view::npos && (i + 1 == text.size() || text[i + 1] == ' '))
+      return text.substr(0, i + 1);
+  return text;
+}
+
+/// Standard error without the notices of Open MPI's mpirun, which stand between two lines of dashes, are long and end
+/// with advice; and the first sentence of each notice.
+struct Divided {
+  std::vector<std::string> outside, notices;
+};
+
+Divided divided(const std::vector<std::string>& lines) {
+  constexpr size_t kLeastDashes = 20;
+  Divided found;
+  std::optional<std::vector<std::string>> inside;
+  for (const std::string& line : lines) {
+    const bool is_frame = line.size() >= kLeastDashes && line.find_first_not_of('-') == std::string::npos;
+    if (!is_frame) {
+      (inside ? *inside : found.outside).push_back(line);
+    } else if (inside && !inside->empty()) {
+      std::string notice, word;
+      for (const std::string& part : *inside)
+        for (std::istringstream words(part); words >> word;) notice += (notice.empty() ? "" : " ") + word;
+      found.notices.push_back(first_sentence(notice));
+      inside.reset();
+    } else {
+      inside.emplace();
+    }
+  }
+  if (inside) found.outside.insert(found.outside.end(), inside->begin(), inside->end());  // a line of dashes alone
+  return found;
+}
+
 /// torchrun's report on the rank that failed first without a message; empty without one.
 std::string torchruns_root_cause(const std::vector<std::string>& lines) {
   auto line = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("Root Cause"); });
@@ -157,16 +194,16 @@ std::string reason_of(const JobResult& result) {
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
       return text->substr(at, text->find('\n', at) - at);
   if (result.timed_out) return result.ending;
+  const auto with_ending = [&](const std::string& reason) { return one_line(reason) + " (" + result.ending + ")"; };
   const std::vector<std::string> lines = lines_of(result.errors);
-  auto reason = std::ranges::find_if(lines, names_an_exception);
-  if (reason == lines.end())
-    if (const std::string cause = torchruns_root_cause(lines); !cause.empty())
-      return one_line(cause) + " (" + result.ending + ")";
-  if (reason == lines.end())  // mpirun's report on the end of a rank
-    reason =
-        std::ranges::find_if(lines, [](const std::string& line) { return line.find("exited on signal") != line.npos; });
-  if (reason == lines.end() && !lines.empty()) reason = lines.end() - 1;
-  return reason == lines.end() ? result.ending : one_line(*reason) + " (" + result.ending + ")";
+  if (const auto line = std::ranges::find_if(lines, names_an_exception); line != lines.end()) return with_ending(*line);
+  if (const std::string cause = torchruns_root_cause(lines); !cause.empty()) return with_ending(cause);
+  const auto [outside, notices] = divided(lines);
+  for (const std::vector<std::string>* texts : {&notices, &outside})
+    for (const std::string& text : *texts)
+      if (text.find("exited on signal") != std::string::npos) return with_ending(text);
+  if (!outside.empty()) return with_ending(outside.back());
+  return notices.empty() ? result.ending : with_ending(notices.front());
 }
 
 std::map<std::string, std::string> rank_environment() {

@@ -209,6 +209,27 @@ TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
+TEST(ReasonOf, OfANoticeOfMpirunTheFirstSentenceCounts) {
+  const auto reason = [](const std::string& errors) { return reason_of({.ending = "code 1", .errors = errors}); };
+  const std::string dashes(74, '-'), frame = dashes + "\n";
+  const std::string as_root = frame +
+                              "mpirun has detected an attempt to run as root.\n\nRunning as root is *strongly* "
+                              "discouraged (e.g., in\ndefining TMPDIR).\n\nWe reiterate our advice.\n" +
+                              frame;
+  const std::string ended = frame +
+                            "Primary job  terminated normally, but 1 process returned\na non-zero exit code. "
+                            "Per user-direction, the job has been aborted.\n" +
+                            frame;
+  const std::string killed = "mpirun noticed that process rank 1 with PID 7 on node vm exited on signal 9 (Killed).";
+  EXPECT_EQ(reason(as_root), "mpirun has detected an attempt to run as root. (code 1)");
+  EXPECT_EQ(reason(ended),
+            "Primary job terminated normally, but 1 process returned a non-zero exit code. (code 1)");
+  EXPECT_EQ(reason("python3: can't open file 'a.py'\n" + ended), "python3: can't open file 'a.py' (code 1)");
+  EXPECT_EQ(reason("a warning\n" + ended + frame + killed + "\n" + frame), killed + " (code 1)");
+  EXPECT_EQ(reason(frame + "RuntimeError: in a box\n" + frame + "last\n"), "RuntimeError: in a box (code 1)");
+  EXPECT_EQ(reason("name value\n" + frame + "a 1\nfatal\n"), "fatal (code 1)") << "a single line of dashes";
+}
+
 TEST_F(CommandBackendTest, TheProgramGetsTheJob) {
   job.ranks = 3;
   job.seed = 18446744073709551615u;

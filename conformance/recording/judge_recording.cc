@@ -2,15 +2,12 @@
 
 #include "conformance/recording/against.h"
 #include "runtime/error.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
-
-std::string counted(int64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 /// Throws InputError if the recording has another number of ranks than the job.
 Recording read_recording_of(const std::filesystem::path& folder, int ranks) {

@@ -13,6 +13,7 @@ struct Family {
 };
 
 std::vector<Family> auxiliary_families();    // auxiliary.cc: losses of early stages, gradients that overflow in one
+std::vector<Family> crossing_families();     // crossings.cc: gradients with shared memory or strides, composed weights
 std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact
 std::vector<Family> skip_families();         // skip.cc: exact chains with values that skip stages
 std::vector<Family> border_families();       // borders.cc: values at borders of stages, real and exact

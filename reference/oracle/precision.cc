@@ -2,6 +2,8 @@
 
 #include <torch/nn/module.h>
 
+#include "reference/loss.h"
+
 namespace plumbline::reference {
 
 void convert(torch::nn::Module& module, std::optional<Dtype> dtype) {

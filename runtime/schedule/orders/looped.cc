@@ -4,6 +4,7 @@
 
 #include "runtime/schedule/orders/in_turn.h"
 #include "runtime/schedule/orders/order.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::schedule {
 namespace {

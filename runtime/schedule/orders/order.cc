@@ -8,10 +8,6 @@ void refuse(const ScheduleRequest& request, const std::string& reason) {
   throw InputError("schedule " + request.name + ": " + reason);
 }
 
-std::string counted(long long number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : what.ends_with("ch") ? "es" : "s");
-}
-
 std::vector<int> looped_placement(const ScheduleRequest& request) {
   std::vector<int> ranks;
   for (int stage = 0; stage < request.ranks * request.stages_per_rank; ++stage) ranks.push_back(stage % request.ranks);

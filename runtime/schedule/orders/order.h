@@ -12,9 +12,6 @@ namespace plumbline::schedule {
 /// Throws InputError "schedule NAME: REASON".
 [[noreturn]] void refuse(const ScheduleRequest& request, const std::string& reason);
 
-/// The number and the noun `what`, in the plural unless the number is 1: "4 ranks", "1 rank".
-std::string counted(long long number, const std::string& what);
-
 /// The rank of each of the P x V stages: s mod P for stage s.
 std::vector<int> looped_placement(const ScheduleRequest& request);
 

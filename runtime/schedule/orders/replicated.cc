@@ -5,6 +5,7 @@
 
 #include "runtime/schedule/orders/order.h"
 #include "runtime/schedule/orders/v/v_fixed.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::schedule {
 namespace {

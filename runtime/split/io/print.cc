@@ -5,14 +5,11 @@
 #include <sstream>
 
 #include "runtime/graph/io/text.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::split {
 namespace {
-
-std::string counted(int64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 int64_t elements(const graph::Graph& graph, const graph::Attribute& attribute) {
   if (attribute.tensor.defined()) return attribute.tensor.numel();

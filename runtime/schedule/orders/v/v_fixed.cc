@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/schedule/orders/order.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::schedule {
 namespace {

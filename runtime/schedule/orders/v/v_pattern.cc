@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/orders/order.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::schedule {
 namespace {

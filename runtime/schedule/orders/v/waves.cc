@@ -8,6 +8,7 @@
 
 #include "runtime/schedule/orders/measured.h"
 #include "runtime/schedule/orders/order.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::schedule {
 namespace {

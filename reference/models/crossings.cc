@@ -1,0 +1,88 @@
+// Gradients that share memory or have unusual strides when they cross, weights that are computed from parameters, and a
+// buffer that the forward both writes and reads.
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+
+#include "reference/models/parts/parts.h"
+
+namespace plumbline::models {
+namespace crossing_models {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Every later part reads the first value.
+Tensors read_by_all(Parts& net, const Tensors& in) {
+  const at::Tensor early = net.chain(0, 0, in[0]);
+  at::Tensor h = early;
+  for (int i = 1; i < kParts; ++i) h = capture::call(net.part(i), h, early, Meeting::Addend);
+  return {h};
+}
+
+/// Two early values are added to a third: autograd gives all three the same tensor as gradient. One of them has an
+/// earlier reader too, so its gradient is a sum.
+Tensors twin_skips(Parts& net, const Tensors& in) {
+  const at::Tensor first = net.chain(0, 0, in[0]), second = net.chain(1, 1, first);
+  at::Tensor h = capture::call(net.part(3), net.chain(2, 2, second), first, Meeting::Addend);
+  h = net.chain(4, 6, h);
+  return {net.chain(7, 7, at::add(at::add(h, first), second))};
+}
+
+/// A layer of [rows, width] as a product with the transposed value, whose gradient comes back transposed.
+at::Tensor transposed(const Linear& layer, const at::Tensor& x) {
+  return at::add(at::bmm(layer.weight().unsqueeze(0), x.t().unsqueeze(0)).squeeze(0).t(), layer.bias());
+}
+
+/// Two later stages read a value transposed, another its sums over rows: the gradients that cross are transposed, or
+/// have strides of 0.
+Tensors strided_gradients(Parts& net, const Tensors& in) {
+  const at::Tensor early = net.chain(0, 0, in[0]);
+  at::Tensor h = at::add(net.chain(1, 3, early), transposed(net.extra("second")->fc(), early));
+  h = at::add(net.chain(4, 5, h), at::sum(early, 1, /*keepdim=*/true));
+  return {net.chain(7, 7, at::add(net.chain(6, 6, h), transposed(net.extra("fourth")->fc(), early)))};
+}
+
+/// Weights are (u + v) * v: both parameters have parts of their backward in common.
+Tensors composed_weights(Parts& net, const Tensors& in) {
+  const auto layer = [&](const std::string& name, const at::Tensor& h) {
+    const at::Tensor u = net.extra("u" + name)->fc().weight(), v = net.extra("v" + name)->fc().weight();
+    return at::linear(h, at::mul(at::add(u, v), v));
+  };
+  at::Tensor h = layer("0", net.chain(0, 2, in[0]));
+  return {net.chain(6, 7, layer("1", net.chain(3, 5, h)))};
+}
+
+/// A running sum of the values of a part is written and then added, in training; an evaluation adds it only.
+Tensors reads_buffer(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 3, in[0]);
+  at::Tensor seen = net.named_buffers()["seen"];
+  if (net.is_training()) seen.add_(at::sum(h.detach(), 0));
+  return {net.chain(4, 7, at::add(h, at::mul(seen, 0.125)))};
+}
+
+}  // namespace
+
+}  // namespace crossing_models
+
+std::vector<Family> crossing_families() {
+  using namespace crossing_models;
+  const ExactParameters narrow{.fans = {1}, .bias_hi = 2, .biased = 1};
+  std::vector<Family> all;
+  for (const Variant& variant : std::vector<Variant>{
+           {.name = "read-by-all", .forward = read_by_all, .exact = narrow},
+           {.name = "twin-skips", .forward = twin_skips, .exact = narrow},
+           {.name = "strided-gradients", .forward = strided_gradients, .extras = {"second", "fourth"}, .exact = narrow},
+           {.name = "composed-weights", .forward = composed_weights, .extras = {"u0", "v0", "u1", "v1"}, .exact = narrow}})
+    for (Family& family : twins(variant)) all.push_back(std::move(family));
+  all.push_back(real_twin({.name = "reads-buffer", .forward = reads_buffer, .prepare = [](Parts& net) {
+                             net.register_buffer("seen", at::zeros({net.width}));
+                           }}));
+  return all;
+}
+
+}  // namespace plumbline::models

@@ -146,6 +146,7 @@ struct Case {
   std::string recompute = "never";
   /// Features of the case that its other fields do not imply: names from conformance/corpus/features.h.
   std::vector<std::string> features = {};
+  int data = 0;  ///< which batches it has: from 1 on they are drawn anew, see make_batch() of reference/models/zoo.h
 };
 
 /// "exact", "same-order", "bounded".

@@ -48,7 +48,8 @@ const std::vector<std::string> kKeys = {"id",
                                         "boundary_hooks",
                                         "schedule",
                                         "recompute",
-                                        "features"};
+                                        "features",
+                                        "data"};
 
 std::string one_line_of(const TomlPlace& place) {
   std::string text = place.text();
@@ -225,6 +226,7 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
     for (const Feature& feature : features()) known.push_back(feature.name);
     for (const TomlPlace& feature : named->items()) c.features.push_back(known[feature.one_of(known)]);
   }
+  if (const auto data = place.find("data")) c.data = data->small(1, kMost);
   check(place, c);
   if (const auto schedule = place.find("schedule")) c.schedule_csv = schedule_of(*schedule, schedules, c);
   return c;

@@ -65,6 +65,7 @@ TEST(CaseFile, WhatIsLeftOutHasTheDefaultsOfCase) {
   EXPECT_EQ(c.schedule_csv, "");
   EXPECT_EQ(c.recompute, "never");
   EXPECT_TRUE(c.features.empty());
+  EXPECT_EQ(c.data, 0);
 }
 
 TEST(CaseFile, EveryKeyIsRead) {
@@ -98,6 +99,7 @@ boundary_hooks = true
 schedule = "backwards"
 recompute = "except-last"
 features = ["f64", "views"]
+data = 5
 )")
                                 .front();
   EXPECT_EQ(c.id, "exact-mine-2");
@@ -137,6 +139,7 @@ features = ["f64", "views"]
   EXPECT_EQ(c.schedule_csv, "0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n");
   EXPECT_EQ(c.recompute, "except-last");
   EXPECT_EQ(c.features, (std::vector<std::string>{"f64", "views"}));
+  EXPECT_EQ(c.data, 5);
 }
 
 TEST(CaseFile, EveryWordHasItsMeaning) {
@@ -221,6 +224,7 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {kHead + one_case("rows = \"9\""), "mine.toml:9: rows: expected a whole number from 1 to 65536, not \"9\""},
       {kHead + one_case("rows = 9.0"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 9"},
       {kHead + one_case("rows = 0"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 0"},
+      {kHead + one_case("data = 0"), "mine.toml:9: data: expected a whole number from 1 to 65536, not 0"},
       {kHead + one_case("rows = 65537"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 65537"},
       {kHead + one_case("microbatches = 9"), "mine.toml:2: case: 8 rows are too few for 9 micro-batches; expected at "},
       {kHead + one_case("divides = 1"),

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <vector>
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/expectation.h"
 #include "reference/host_results.h"
 #include "reference/oracle/detached_run.h"
+#include "reference/oracle/whole_model.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 
@@ -16,6 +20,7 @@ namespace plumbline::conformance {
 namespace {
 
 constexpr uint64_t kJudgeSeed = 3;
+constexpr uint64_t kUsualSeed = 1;  // that of a run and of an export unless the user names another
 constexpr int kRanks = 2;
 
 TensorMap right_results(const reference::Case& c) {
@@ -208,6 +213,31 @@ TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
   reference::Case odd = find_case("exact-mlp-mean");
   odd.microbatches = 3;
   EXPECT_NE(exactness_problem(odd, kJudgeSeed), "");
+}
+
+/// exact_test.cc proves the models with the batches that have no draw of their own.
+TEST(Judge, ExactnessIsProvenForTheDrawsOfCases) {
+  for (const reference::Case& c : corpus())
+    for (uint64_t seed = 0; c.truth == reference::Truth::Exact && c.data > 0 && seed < 10; ++seed)
+      EXPECT_EQ(exactness_problem(c, seed), "") << c.id << " seed " << seed;
+}
+
+/// A backend that exchanges two micro-batches, or only their losses, must not pass. (Outputs are compared for draws
+/// that were chosen for it; elsewhere a parameter may be an output, the same in each micro-batch.)
+TEST(Judge, NoTwoMicrobatchesOfAStepHaveTheSameLoss) {
+  for (const reference::Case& c : corpus()) {
+    std::map<std::string, std::vector<HostTensor>> by_microbatch;  // the key without the micro-batch
+    for (auto& [key, tensor] : reference::to_host(reference::run_whole_model(c, kUsualSeed))) {
+      reference::ResultKey place = reference::parse_result_key(key);
+      if (place.kind != reference::ResultKind::Loss && (place.kind != reference::ResultKind::Output || c.data == 0))
+        continue;
+      place.microbatch = 0;
+      std::vector<HostTensor>& others = by_microbatch[reference::to_string(place)];
+      EXPECT_EQ(std::ranges::count(others, tensor), 0) << c.id << ": " << key << " equals an earlier micro-batch's";
+      others.push_back(tensor);
+    }
+    EXPECT_FALSE(by_microbatch.empty()) << c.id;
+  }
 }
 
 TEST(Judge, MistrustsAnExactCaseThatIsNotProvenExact) {

@@ -72,6 +72,8 @@ Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed)
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
 
 /// The same for a case, whose loss may ignore targets: in each row those from a random position on, never the first.
+/// From Case::data = 1 on, each number is another draw, in which the rows of an exact model's input differ in size: in
+/// inputs of -1 and +1 they become equal after one absolute value, so that micro-batches could be exchanged unnoticed.
 /// Throws InputError as above, and if targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "reference/models/text.h"
 #include "runtime/capture/call.h"
@@ -191,6 +192,47 @@ TEST(Zoo, UnknownNamesAndBatchesAreRefusedInOneLine) {
   EXPECT_THROW(make_batch("mlp", reference::Dtype::F32, 0, seed, 0), InputError);
   EXPECT_THROW(make_model("exact-tied", reference::Dtype::BF16, seed), InputError);
   EXPECT_NO_THROW(make_model("exact-mlp", reference::Dtype::BF16, seed));
+}
+
+reference::Case case_with(const std::string& model, int data, reference::Dtype dtype = reference::Dtype::F32) {
+  reference::Case c;
+  c.model = model;
+  c.dtype = dtype;
+  c.data = data;
+  return c;
+}
+
+TEST(Zoo, ACaseMayHaveItsOwnDraw) {
+  for (const char* name : {"mlp", "exact-mlp", "exact-tied", "exact-dimensions"}) {
+    const Batch usual = make_batch(name, reference::Dtype::F32, 8, seed, 1),
+                of_case = make_batch(case_with(name, 0), 8, seed, 1), one = make_batch(case_with(name, 1), 8, seed, 1),
+                again = make_batch(case_with(name, 1), 8, seed, 1), two = make_batch(case_with(name, 2), 8, seed, 1);
+    for (size_t i = 0; i < usual.inputs.size(); ++i) {
+      EXPECT_TRUE(at::equal(of_case.inputs[i], usual.inputs[i])) << name << " input " << i;
+      EXPECT_TRUE(at::equal(again.inputs[i], one.inputs[i])) << name << " input " << i;
+      EXPECT_FALSE(at::equal(one.inputs[i], usual.inputs[i])) << name << " input " << i;
+      EXPECT_FALSE(at::equal(two.inputs[i], one.inputs[i])) << name << " input " << i;
+    }
+    if (usual.target.defined()) {
+      EXPECT_FALSE(at::equal(one.target, usual.target)) << name;
+    }
+  }
+}
+
+/// The largest element of each row of the first input, in steps that are even: no odd element becomes even.
+TEST(Zoo, RowsOfItsOwnExactDrawDifferInSize) {
+  for (const auto& [name, dim, dtype, step] : {std::tuple{"exact-mlp", 0, reference::Dtype::F16, 8},
+                                               {"exact-mlp", 0, reference::Dtype::BF16, 2},
+                                               {"exact-encoder-decoder", 1, reference::Dtype::F32, 8},
+                                               {"exact-convolution", 0, reference::Dtype::F16, 8}}) {
+    const Batch batch = make_batch(case_with(name, 3, dtype), 4, seed, 0);
+    const at::Tensor sizes = batch.inputs[0].to(at::kLong).abs();
+    for (int64_t row = 0; row < 4; ++row) {
+      const at::Tensor of_row = sizes.select(dim, row);
+      EXPECT_EQ(of_row.max().item<int64_t>(), step * row + 1) << name;
+      EXPECT_EQ(of_row.sum().item<int64_t>(), of_row.numel() + step * row) << name;
+    }
+  }
 }
 
 TEST(Zoo, HeadIsTiedToTheEmbedding) {

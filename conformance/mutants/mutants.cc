@@ -54,6 +54,8 @@ const Need evaluation{"an evaluation", [](const MutantRun& run) { return run.has
 const Need evaluation_after_training{
     "an evaluation after a training step",
     [](const MutantRun& run) { return in_turn(run, reference::StepKind::Train, reference::StepKind::Eval, false); }};
+const Need several_evaluations{"2 evaluations or more",
+                               [](const MutantRun& run) { return run.count(reference::StepKind::Eval) > 1; }};
 const Need several_trainings{"2 training steps or more",
                              [](const MutantRun& run) { return run.count(reference::StepKind::Train) > 1; }};
 const Need zero_grad_between{"a zero_grad between training steps", [](const MutantRun& run) {

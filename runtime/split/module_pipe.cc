@@ -4,8 +4,35 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 namespace plumbline::split {
+
+namespace {
+
+/// Sets the mode of a module and of all its children; the destructor restores the mode of each.
+class ModeFor {
+ public:
+  ModeFor(torch::nn::Module& module, bool training) {
+    for (const std::shared_ptr<torch::nn::Module>& child : module.modules(/*include_self=*/false))
+      before_.emplace_back(child.get(), child->is_training());
+    before_.insert(before_.begin(), {&module, module.is_training()});
+    module.train(training);
+  }
+  ~ModeFor() {
+    // train() sets the children as well, and parents come first.
+    for (const auto& [module, training] : before_)
+      if (module->is_training() != training) module->train(training);
+  }
+  ModeFor(const ModeFor&) = delete;
+  ModeFor& operator=(const ModeFor&) = delete;
+
+ private:
+  std::vector<std::pair<torch::nn::Module*, bool>> before_;
+};
+
+}  // namespace
 
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
                const SplitOptions& options) {
@@ -22,7 +49,7 @@ Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, 
       if (inputs[i].defined()) all[i] = *next++;
     return model.forward(all);
   };
-  model.module->train(training);
+  const ModeFor mode(*model.module, training);
   return split(capture::capture(*model.module, forward, named), options);
 }
 

@@ -15,8 +15,8 @@ struct ModelHandle {
   std::vector<std::string> input_names;  ///< in the order in which `forward` takes the inputs
 };
 
-/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it. The module stays in
-/// that mode. An undefined input is None: `forward` receives None, and the pipe takes only the defined inputs
+/// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it. Afterwards the
+/// module and its children have the modes that they had before. An undefined input is None: `forward` receives None, and the pipe takes only the defined inputs
 /// (given_inputs()), so it is valid only for calls with the same inputs missing. Throws InputError for another number
 /// of inputs than input_names, and as capture() and split() do.
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,

@@ -414,5 +414,27 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
   EXPECT_GT(copies, 5) << "stages that change what they were sent";
 }
 
+TEST(MakePipe, LeavesTheModesOfTheUsersModules) {
+  Net net([](Net& self, const Tensors& in) {
+    EXPECT_EQ(self.is_training(), self.layers[1]->is_training());
+    return Tensors{self.run(1, self.run(0, in[0]))};
+  });
+  const auto modes = [&] {
+    std::vector<bool> all{net.is_training()};
+    for (const auto& layer : net.layers) all.push_back(layer->is_training());
+    return all;
+  };
+  const at::Tensor x = at::ones({2, 4}, at::kDouble);
+  net.layers[1]->eval();  // a user may keep one layer in evaluation mode
+  const std::vector<bool> before = modes();
+  for (const bool training : {false, true, false}) {
+    make_pipe(net.handle(), {x}, training, {});
+    EXPECT_EQ(modes(), before) << training;
+  }
+  net.eval();
+  EXPECT_THROW(make_pipe(net.handle(), {x}, true, {.loss_outputs = std::vector<int>{7}}), InputError);
+  EXPECT_EQ(modes(), std::vector<bool>(5, false)) << "after a refusal";
+}
+
 }  // namespace
 }  // namespace plumbline::split

@@ -276,12 +276,12 @@ pipe_split
 /// Three stages; the scalars %3 and %6 of stages 0 and 2 are the second and third output.
 const std::string kWithLosses = R"(input %0: f32[2] = "x"
 %1: f32[2]* = aten::relu(%0)
-%3: f32[]* = aten::sum(%1)
+%3: f32[]* = aten::sum(%1, None)
 pipe_split
 %4: f32[2]* = aten::neg(%1)
 pipe_split
 %5: f32[2]* = aten::sin(%4)
-%6: f32[]* = aten::sum(%5)
+%6: f32[]* = aten::sum(%5, None)
 return %5, %3, %6
 )";
 
@@ -307,7 +307,7 @@ TEST(Split, ALocalLossGivesItsValuesAGradient) {
   const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2] = "x"
 %1: f32[2]* = aten::relu(%0)
 pipe_split
-%2: f32[]* = aten::sum(%1)
+%2: f32[]* = aten::sum(%1, None)
 %3: f32[2] = aten::sin(%0)
 pipe_split
 %4: f32[2] = aten::neg(%3)

@@ -66,7 +66,11 @@ class Case:
 
     def output_names(self):
         """Names of the model's outputs in results, in the order of the program. The loss is computed from the first."""
-        return [entry["name"] for entry in self.program["programs"][0]["stages"][-1]["outputs"]]
+        return [e["name"] for e in self.program["programs"][0]["stages"][-1]["outputs"] if e["to"] == "model"]
+
+    def local_losses(self, stage):
+        """Names of the losses that stay in a stage: its backward begins at them as well. See *The loss*."""
+        return [e["name"] for e in self.program["programs"][0]["stages"][stage]["outputs"] if e["to"] == "loss"]
 
     def nested_outputs(self, flat):
         """The model's result, from its outputs in the order of the program: a tensor for one output, else a tuple, or the
@@ -141,8 +145,22 @@ class Case:
         """Whether the step has a loss: an evaluation without a target may have outputs only."""
         return self.steps[step]["loss"]
 
+    def loss_divisor(self, step):
+        """The number by which the user divides every loss of a step, those of early stages too."""
+        return self.steps[step].get("loss_divisor", 1)
+
+    def extras(self):
+        """The names of what many cases lack and this one has: a backend declines those that it does not implement, since
+        ignoring one means running a different case. Of the loss: "class_weights", "added", "local_losses",
+        "loss_divisor"; of the optimizer: "weight_decay", "loss_scale", "skip_nonfinite", "clip"."""
+        optimizer = self.json["optimizer"] or {}
+        found = {name for name in ("class_weights", "added") if name in self.json["loss"]}
+        found |= {name for name in ("weight_decay", "loss_scale", "skip_nonfinite", "clip") if optimizer.get(name)}
+        found |= {"local_losses" for stage in range(self.stages) if self.local_losses(stage)}
+        return found | {"loss_divisor" for step in self.steps if "loss_divisor" in step}
+
     def loss_weight(self, step, microbatch):
-        """The initial gradient of the backward of a micro-batch's loss."""
+        """The initial gradient of the backward of each loss of a micro-batch; contains the optimizer's loss_scale."""
         return self.steps[step]["microbatches"][microbatch]["loss_weight"]
 
     def forward_order(self, stage):

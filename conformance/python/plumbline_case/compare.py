@@ -6,7 +6,9 @@ from .number_text import element_bits, element_text, one_line
 from .results import parse_key
 from .tensors import bf16_to_f32
 
-NOUNS = {"partial": "partial gradient", "grad": "gradient", "param": "parameter"}
+NOUNS = {
+    "partial": "partial gradient", "grad": "gradient", "grad-norm": "norm of all gradients", "param": "parameter"
+}  # fmt: skip
 
 
 def differences(expected, found):

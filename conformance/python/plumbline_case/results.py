@@ -7,13 +7,16 @@ import numpy as np
 
 from .tensors import write_tensors
 
-KINDS = ("forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "buffer", "param")
+KINDS = (
+    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param"
+)  # fmt: skip
 # In the order in which a step produces them.
 PHASES = (
     ("forward", "output"),
     ("loss",),
     ("backward", "partial", "input-grad", "hook-calls"),
     ("grad",),
+    ("grad-norm",),
     ("buffer",),
     ("param",),
 )

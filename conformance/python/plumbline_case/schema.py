@@ -159,6 +159,11 @@ def minimum(least, value, root, place, schema):
         yield place, f"expected at least {least}, got {text(value)}"
 
 
+def exclusive_minimum(limit, value, root, place, schema):
+    if is_number(value) and not value > limit:
+        yield place, f"expected more than {limit}, got {text(value)}"
+
+
 def exclusive_maximum(limit, value, root, place, schema):
     if is_number(value) and not value < limit:
         yield place, f"expected less than {limit}, got {text(value)}"
@@ -174,5 +179,6 @@ KEYWORDS = {
     "type": of_type, "const": const, "enum": enum, "$ref": reference, "oneOf": one_of,
     "properties": properties, "required": required, "additionalProperties": additional_properties,
     "items": items, "minItems": min_items, "uniqueItems": unique_items,
-    "minLength": min_length, "pattern": pattern, "minimum": minimum, "exclusiveMaximum": exclusive_maximum,
+    "minLength": min_length, "pattern": pattern,
+    "minimum": minimum, "exclusiveMinimum": exclusive_minimum, "exclusiveMaximum": exclusive_maximum,
 }  # fmt: skip

@@ -40,6 +40,13 @@ def reshape(self, shape):
     return self.reshape(shape), lambda g: {"self": g.reshape(self.shape)}
 
 
+def total(self, dim, keepdim):
+    def backward(g):
+        return {"self": np.broadcast_to(g if keepdim else np.expand_dims(g, tuple(dim)), self.shape)}
+
+    return self.sum(tuple(dim), keepdims=keepdim), backward
+
+
 def reduced(g, like):
     """The gradient of a broadcast argument: summed over the dimensions that it was repeated along."""
     shape = np.shape(like)
@@ -54,6 +61,7 @@ OPERATORS = {
     "aten::relu": relu,
     "aten::abs": absolute,
     "aten::reshape": reshape,
+    "aten::sum.dim_IntList": total,
 }
 
 
@@ -76,6 +84,8 @@ class Engine:
         for number, step in enumerate(self.case.steps):
             if step["kind"] == "zero_grad":
                 self.gradients = {}
+            elif step["kind"] == "read":
+                self.put_gradients(number)
             else:
                 self.batch(number, step["kind"] == "train")
         for kind, tensors in ("buffer", self.buffers), ("param", self.parameters):
@@ -88,20 +98,42 @@ class Engine:
         for m in range(self.case.microbatches):
             crossing = {}  # values between stages
             tapes = [self.forward(step, m, s, crossing) for s in range(self.case.stages)]
-            if not self.case.has_loss(step):
-                continue
-            outputs = self.case.stage_program(step, self.case.stages - 1, m)["outputs"]
-            y = tapes[-1][0][outputs[0]["value"]]
-            loss, slope = loss_of(self.case.json["loss"], y, self.case.target(step, m))
-            self.results.put(step, "loss", None, m, "loss", loss)
-            if train:
-                sent = {outputs[0]["name"]: slope * y.dtype.type(self.case.loss_weight(step, m))}
-                for s in reversed(range(self.case.stages)):
-                    self.backward(step, m, s, *tapes[s], sent, sums)
+            sent = self.losses(step, m, [values for values, _ in tapes])
+            for s in reversed(range(self.case.stages)) if train else ():
+                self.backward(step, m, s, *tapes[s], sent, sums)
         for name, g in sums.items():
             self.gradients[name] = self.gradients.get(name, 0) + g / g.dtype.type(self.divisor)
-        for name, g in self.gradients.items() if train else ():
+        if train:
+            self.put_gradients(step)
+
+    def put_gradients(self, step):
+        for name, g in self.gradients.items():
             self.results.put(step, "grad", None, None, name, g)
+
+    def losses(self, step, m, values):
+        """The losses of a micro-batch, from each stage's values. Returns {output: gradient} for those they are made from."""
+        form, divisor = self.case.json["loss"], self.case.loss_divisor(step)
+        weight = (0 if self.case.steps[step]["kind"] == "eval" else self.case.loss_weight(step, m)) / divisor
+        made, sent = {}, {}  # by name: the model's outputs, and the losses that stay in a stage
+
+        def put(name, loss):
+            self.results.put(step, "loss", None, m, name, loss / loss.dtype.type(divisor))
+
+        for s, of_stage in enumerate(values):
+            for e in self.case.stage_program(step, s, m)["outputs"]:
+                if e["to"] != "boundary" and e["value"] is not None:
+                    made[e["name"]] = of_stage[e["value"]]
+                if e["to"] == "loss":
+                    put(e["name"], made[e["name"]])
+                    sent[e["name"]] = np.full_like(made[e["name"]], weight)
+        if self.case.has_loss(step):
+            first = self.case.output_names()[0]
+            loss, slope = loss_of(form, made[first], self.case.target(step, m))
+            sent[first] = slope * slope.dtype.type(weight)
+            for name in form.get("added", ()):
+                loss, sent[name] = loss + made[name], np.full_like(made[name], weight)
+            put("loss", loss)
+        return sent
 
     def forward(self, step, m, s, crossing):
         """Runs a stage; returns its values by number, and a list of (node, backward)."""
@@ -122,8 +154,9 @@ class Engine:
         for e in form["outputs"]:
             if e["value"] is not None:
                 crossing[e["name"]] = values[e["value"]]
-                kind, stage = ("output", None) if e["to"] == "model" else ("forward", s)
-                self.results.put(step, kind, stage, m, e["name"], crossing[e["name"]])
+                if e["to"] != "loss":
+                    kind, stage = ("output", None) if e["to"] == "model" else ("forward", s)
+                    self.results.put(step, kind, stage, m, e["name"], crossing[e["name"]])
         return values, tape
 
     def backward(self, step, m, s, values, tape, sent, sums):
@@ -159,6 +192,13 @@ class Toy(Backend):
     name = "toy in NumPy"
     delivers = ("forward", "output", "loss", "backward", "grad", "buffer", "param")
     operators, losses, dtypes = OPERATORS, ("sum", "mse"), ("F32",)
+    steps = ("train", "eval", "zero_grad", "read")
+    extras = {"loss_divisor", "added", "local_losses"}
+
+    def why_not(self, case):
+        """A case that has more than it knows must never run as if it had not."""
+        beyond = case.extras() - self.extras
+        return super().why_not(case) or (f"no {', '.join(sorted(beyond))}" if beyond else None)
 
     def prepare(self, case):
         return Engine(case, case.json["gradients"]["divide_by"])

@@ -2,6 +2,7 @@
 
 import os
 
+import torch
 import torch.nn.functional as F
 
 from .. import case
@@ -43,18 +44,37 @@ class Case(case.Case):
             f"case {self.id}, stage {stage}: no program for {'train' if training else 'eval'}ing shapes {shapes}"
         )
 
-    def loss(self, output, target):
-        """The loss of a micro-batch from output 0 of the model."""
+    def loss(self, output, target, step=None):
+        """The loss of a micro-batch. `output`: the first output of the model, or all of them, as the last stage returns
+        them. A case with `added` needs all, and one with a loss_divisor the number of the step."""
+        if step is None and any("loss_divisor" in one for one in self.steps):
+            raise ValueError(f"case {self.id} divides its losses: loss() needs the number of the step")
+        outputs = dict(zip(self.output_names(), self.flat_outputs(output)))
+        total = self._own_loss(next(iter(outputs.values())), target)
+        for name in self.json["loss"].get("added", ()):
+            if name not in outputs:
+                raise ValueError(f"case {self.id} adds output {name} to its loss: loss() needs all outputs")
+            if outputs[name] is not None:
+                total = total + outputs[name]
+        return total if step is None else self.divided(total, step)
+
+    def divided(self, loss, step):
+        """A loss as the user divides it; for losses of early stages too."""
+        divisor = self.loss_divisor(step)
+        return loss if divisor == 1 else loss / divisor
+
+    def _own_loss(self, output, target):
         kind, reduction = self.json["loss"]["kind"], self.json["loss"]["reduction"]
         if kind == "sum":
             return output.mean() if reduction == "mean" else output.sum()
         if kind == "mse":
             return F.mse_loss(output, target, reduction=reduction)
         if kind == "cross-entropy":
-            ignored = self.json["loss"]["ignored_target"]
+            ignored, weights = self.json["loss"]["ignored_target"], self.json["loss"].get("class_weights")
             return F.cross_entropy(
                 output.reshape(-1, output.shape[-1]),
                 target.reshape(-1),
+                weight=None if weights is None else torch.tensor(weights, dtype=output.dtype, device=output.device),
                 reduction=reduction,
                 ignore_index=-100 if ignored is None else ignored,
             )

@@ -33,6 +33,7 @@ class Programs(nn.Module):
     def __init__(self, case, stages):
         super().__init__()
         self._case = case
+        self.local_losses = {}
         for kind in ("parameters", "buffers"):
             for entry in case.program[kind]:
                 if not set(entry["stages"]) & set(stages):
@@ -61,8 +62,12 @@ class Programs(nn.Module):
         for entry in form["buffer_updates"]:
             # Detached rather than under no_grad, which a tracer would turn into a separate region.
             self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())
-        outputs = [None if entry["value"] is None else values[entry["value"]] for entry in form["outputs"]]
-        if any(entry["to"] == "model" for entry in form["outputs"]):
+        made = [(e["to"], e["name"], None if e["value"] is None else values[e["value"]]) for e in form["outputs"]]
+        losses = {name: value for to, name, value in made if to == "loss" and value is not None}
+        if losses:  # not otherwise: a tracer would see the assignment
+            self.local_losses |= losses
+        outputs = [value for to, _, value in made if to != "loss"]
+        if any(to == "model" for to, _, _ in made):
             return case.nested_outputs(outputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -71,8 +76,9 @@ class StageModule(Programs):
     """Stage `index` of a case: forward(*inputs, **masks) -> the outputs, a tensor for one output, else a tuple; the
     last stage may return a dict (`case.flat_outputs` converts any of these to a tuple).
 
-    Inputs and outputs are in the order of the program, and may be None. self.training and the shapes of the inputs select
-    the program. Masks of other stages are ignored, so that an engine may pass all masks to every stage.
+    Inputs and outputs are in the order of the program, and may be None. Losses that stay in the stage are no outputs: after
+    a forward they are in `local_losses`, {name: scalar}, not divided yet (see case.divided). self.training and the shapes of
+    the inputs select the program. Masks of other stages are ignored, so that an engine may pass all masks to every stage.
     """
 
     def __init__(self, case, index):
@@ -86,9 +92,11 @@ class StageModule(Programs):
         return [entry["name"] for entry in self.forms()[0]["inputs"] if entry["from"] != "mask"]
 
     def output_names(self):
-        return [entry["name"] for entry in self.forms()[0]["outputs"]]
+        return [entry["name"] for entry in self.forms()[0]["outputs"] if entry["to"] != "loss"]
 
     def forward(self, *inputs, **masks):
+        if self._case.local_losses(self.index):
+            self.local_losses = {}
         program = self._case.find_program(self.training, self.index, inputs)
         return self._run(program, self.index, inputs, masks)
 
@@ -97,7 +105,7 @@ class WholeModel(Programs):
     """The whole model: forward(*model inputs, **masks) -> its outputs, a tensor for one output, else a tuple or a dict.
 
     Before each stage but the first it calls `border`, if given, with the number of that stage: for example
-    torch.distributed.pipelining.pipe_split. Masks are named "STAGE/NAME".
+    torch.distributed.pipelining.pipe_split. Masks are named "STAGE/NAME". `local_losses` has those of all stages.
     """
 
     def __init__(self, case, border=None):
@@ -107,6 +115,8 @@ class WholeModel(Programs):
     def forward(self, *inputs, **masks):
         case = self._case
         program = case.find_program(self.training, 0, inputs)
+        if any(map(case.local_losses, range(case.stages))):
+            self.local_losses = {}
         crossing = {}
         outputs = ()
         for stage in range(case.stages):
@@ -116,6 +126,6 @@ class WholeModel(Programs):
             names = [entry["name"] for entry in form["inputs"] if entry["from"] == "boundary"]
             own_masks = {name.partition("/")[2]: mask for name, mask in masks.items() if name.startswith(f"{stage}/")}
             outputs = self._run(program, stage, inputs if stage == 0 else [crossing[n] for n in names], own_masks)
-            for entry, value in zip(form["outputs"], case.flat_outputs(outputs), strict=True):
-                crossing[entry["name"]] = value
+            names = [entry["name"] for entry in form["outputs"] if entry["to"] != "loss"]
+            crossing |= zip(names, case.flat_outputs(outputs), strict=True)
         return outputs

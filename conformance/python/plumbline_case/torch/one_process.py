@@ -7,7 +7,7 @@ import torch
 
 from ..schema import FormatError
 from .modules import separate_gradients
-from .optimizers import update
+from .optimizers import clip_factor, norm_of, scale, share_of_norm, update
 from .tensors import Results
 
 
@@ -26,7 +26,8 @@ class OneProcess:
     def __init__(self, case):
         torch.set_num_threads(1)
         self.case = case
-        self.details = "grad" in case.json["results"]
+        # Cases that update parameters leave out what belongs to a train step, even where a read step delivers `grad`.
+        self.details = case.json["optimizer"] is None
         self.results = Results()
         self.stages = [case.stage(s) for s in range(case.stages)]
         self.gradients = {}  # by parameter name: accumulated over all steps so far
@@ -47,7 +48,10 @@ class OneProcess:
             elif step["kind"] == "zero_grad":
                 self.gradients = {}
             elif step["kind"] == "optimizer":
-                self.update()
+                self.update(number)
+            elif step["kind"] == "read":
+                for name, grad in self.gradients.items():
+                    self.results.put(number, "grad", None, None, name, grad)
             elif step["kind"] in ("freeze", "unfreeze"):
                 for stage in self.stages:
                     for name, parameter in stage.named_parameters():
@@ -84,7 +88,7 @@ class OneProcess:
 
     def forwards(self, number, training):
         """Runs stage after stage, each in the order of its F. Returns for each micro-batch its program, [stage] (inputs,
-        outputs), and the loss."""
+        outputs, losses that stay there), and the loss."""
         case, runs = self.case, []
         for microbatch in range(case.microbatches):
             program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]
@@ -113,7 +117,7 @@ class OneProcess:
                 if case.json["boundary_hooks"] and x.requires_grad:
                     x.register_hook(lambda _, name=entry["name"]: self.count(s, name))
         outputs = case.flat_outputs(stage(*inputs, **case.masks(number, s, microbatch)))
-        for entry, value in zip(form["outputs"], outputs, strict=True):
+        for entry, value in zip(outputs_of(form), outputs, strict=True):
             if value is None:
                 continue
             if entry["to"] == "boundary":
@@ -121,10 +125,12 @@ class OneProcess:
                 self.put(number, "forward", s, microbatch, entry["name"], value)
             else:
                 self.put(number, "output", None, microbatch, entry["name"], value)
-        lanes.append((inputs, outputs))
+        losses = {name: case.divided(loss, number) for name, loss in stage.local_losses.items()}
+        lanes.append((inputs, outputs, list(losses.values())))
         if s + 1 == case.stages and case.has_loss(number):
-            run[2] = case.loss(outputs[0], case.target(number, microbatch))
-            self.results.put(number, "loss", None, microbatch, "loss", run[2])
+            run[2] = losses["loss"] = case.loss(outputs, case.target(number, microbatch), number)
+        for name, loss in losses.items():
+            self.results.put(number, "loss", None, microbatch, name, loss)
 
     def evaluate(self, number):
         with torch.no_grad():
@@ -160,15 +166,14 @@ class OneProcess:
 
     def backward(self, number, s, microbatch, run, handed_back):
         program, lanes, loss = run
-        inputs, outputs = lanes[s]
+        inputs, outputs, losses = lanes[s]
         form = program["stages"][s]
         boundaries = {entry["name"]: entry for entry in program["boundaries"]}
         roots, grads = [], []
         if s + 1 == len(lanes):
-            if loss.requires_grad:
-                roots, grads = [loss], [torch.full_like(loss, self.case.loss_weight(number, microbatch))]
+            losses = [loss, *losses]
         else:
-            for entry, value in zip(form["outputs"], outputs, strict=True):
+            for entry, value in zip(outputs_of(form), outputs, strict=True):
                 if value is not None and boundaries[entry["name"]]["has_gradient"]:
                     shares = handed_back[entry["name"]]
                     grad = shares[max(shares)]
@@ -176,6 +181,10 @@ class OneProcess:
                         grad = grad + shares[consumer]
                     roots.append(value)
                     grads.append(grad)
+        for one in losses:
+            if one.requires_grad:
+                roots.append(one)
+                grads.append(torch.full_like(one, self.case.loss_weight(number, microbatch)))
         if roots:
             torch.autograd.backward(roots, grads)
             separate_gradients(self.stages[s])
@@ -197,8 +206,23 @@ class OneProcess:
                 if self.case.json["parameter_hooks"]:
                     self.put_hook_calls(number, s, microbatch, name)
 
-    def update(self):
+    def update(self, number):
+        """An optimizer step. Each change of the gradients makes new ones: a parameter's may be the memory of another's."""
         options = self.case.json["optimizer"]
+        if options.get("skip_nonfinite") and not all(bool(g.isfinite().all()) for g in self.gradients.values()):
+            return
+        if "loss_scale" in options:
+            self.gradients = {name: grad / options["loss_scale"] for name, grad in self.gradients.items()}
+        if clip := options.get("clip"):
+            norm = norm_of({name: share_of_norm(grad, clip["norm"]) for name, grad in self.gradients.items()}, clip["norm"])
+            self.results.put(number, "grad-norm", None, None, "norm", torch.tensor(norm, dtype=torch.float64))
+            if (factor := clip_factor(norm, clip)) is not None:
+                self.gradients = {name: scale(grad.clone(), factor) for name, grad in self.gradients.items()}
         for name, grad in self.gradients.items():
             copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
             update(copies, grad, self.moments.setdefault(name, {}), options)
+
+
+def outputs_of(form):
+    """What a stage hands on: its outputs without the losses that stay in it."""
+    return [entry for entry in form["outputs"] if entry["to"] != "loss"]

@@ -1,8 +1,39 @@
-"""The optimizers, in the arithmetic of INTERPRETING.md: torch.optim differs in the last bits."""
+"""The optimizers and what precedes an update, in the arithmetic of INTERPRETING.md: torch.optim differs in the last bits."""
 
 import math
 
 import torch
+
+
+def share_of_norm(grad, kind):
+    """A parameter's part of the norm over all gradients: the sum of its squares, or its largest absolute value."""
+    exact = grad.detach().double()
+    if kind == 2:
+        return torch.sum(torch.mul(exact, exact))
+    return exact.abs().max() if exact.numel() else exact.new_zeros(())
+
+
+def norm_of(shares, kind):
+    """The norm over all gradients, from {parameter: its share} of every parameter that has one."""
+    ordered = [float(shares[name]) for name in sorted(shares)]
+    if kind != 2:
+        return math.nan if any(map(math.isnan, ordered)) else max(ordered, default=0.0)
+    total = 0.0
+    for share in ordered:  # one by one: sum() compensates for rounding from Python 3.12 on
+        total += share
+    return math.sqrt(total)
+
+
+def clip_factor(norm, clip):
+    """What multiplies every gradient; None: nothing does."""
+    factor = clip["max"] / (norm + clip["epsilon"])
+    return factor if factor < 1 else None
+
+
+def scale(tensor, number):
+    """In place, as C++ does it: `tensor.mul_(number)` in Python is the kernel of mul_.Tensor, which does not round the number
+    to the 16 bits of the tensor's elements."""
+    return torch.ops.aten.mul_.Scalar(tensor, number)
 
 
 def update(copies, grad, moments, options):
@@ -13,9 +44,11 @@ def update(copies, grad, moments, options):
 
 
 def sgd(copies, grad, moments, options):
+    if options.get("weight_decay"):
+        grad = grad.add(copies[0], alpha=options["weight_decay"])
     if options["momentum"]:
         if "v" in moments:
-            moments["v"].mul_(options["momentum"]).add_(grad)
+            scale(moments["v"], options["momentum"]).add_(grad)
         else:
             moments["v"] = grad.clone()
         grad = moments["v"]
@@ -27,9 +60,9 @@ def adamw(copies, grad, moments, options):
     beta1, beta2, rate, t = options["beta1"], options["beta2"], options["learning_rate"], moments["updates"]
     m = moments.setdefault("m", torch.zeros_like(grad))
     v = moments.setdefault("v", torch.zeros_like(grad))
-    m.mul_(beta1).add_(grad, alpha=1 - beta1)
-    v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    scale = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(options["epsilon"])
+    scale(m, beta1).add_(grad, alpha=1 - beta1)
+    scale(v, beta2).addcmul_(grad, grad, value=1 - beta2)
+    divisor = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(options["epsilon"])
     for parameter in copies:
-        parameter.mul_(1 - rate * options["weight_decay"])
-        parameter.addcdiv_(m, scale, value=-rate / (1 - beta1**t))
+        scale(parameter, 1 - rate * options["weight_decay"])
+        parameter.addcdiv_(m, divisor, value=-rate / (1 - beta1**t))

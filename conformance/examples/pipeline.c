@@ -57,6 +57,26 @@ static const char* unknown_member(const Json* json) {
   return NULL;
 }
 
+/* The first member of an object that is not in `known`, which ends with NULL; NULL if there is none. */
+static const char* member_beyond(const Json* object, const char* const* known) {
+  json_each (item, object) {
+    const char* const* one = known;
+    while (*one && strcmp(item->string, *one) != 0) ++one;
+    if (!*one) return item->string;
+  }
+  return NULL;
+}
+
+static const char* why_not_step(Arena* arena, const Json* step) {
+  static const char* const known[] = {"kind", "target", "loss", "loss_divisor", "microbatches", NULL};
+  static const char* const kinds[] = {"train", "eval", "zero_grad", "read"};
+  const char* member = member_beyond(step, known);
+  if (member) return arena_text(arena, "member \"%s\" of a step", member);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
+    if (json_is(json_get(step, "kind"), kinds[i])) return NULL;
+  return arena_text(arena, "step %s", json_text(json_get(step, "kind"), "case.json: a step's kind"));
+}
+
 static const char* why_not(Pipeline* p) {
   const Json *json = p->json, *loss = json_get(json, "loss");
   if (!cJSON_IsObject(json)) refuse("case.json: not a JSON object");
@@ -67,16 +87,18 @@ static const char* why_not(Pipeline* p) {
   if (json_has(json_get(json, "optimizer"))) return "an optimizer";
   if (!json_is(json_get(loss, "kind"), "sum") && !json_is(json_get(loss, "kind"), "mse"))
     return "another loss than sum and mse";
+  static const char* const of_loss[] = {"kind", "reduction", "ignored_target", "added", NULL};
+  if ((member = member_beyond(loss, of_loss))) return arena_text(p->arena, "member \"%s\" of the loss", member);
   if (json_has(json_get(loss, "ignored_target"))) return "targets that are ignored";
   if (json_count(json_get(json, "inputs")) != 1) return "several inputs";
   const Json* target = json_get(json_get(json, "target"), "dim");
   const Json* input = json_get(json_get(cJSON_GetArrayItem(json_get(json, "inputs"), 0), "chunk"), "dim");
   if (!cJSON_IsNumber(input) || json_number(input) != 0 || json_number(target) != 0)
     return "micro-batches along another dimension than 0";
-  json_each (step, json_get(json, "steps"))
-    if (!json_is(json_get(step, "kind"), "train") && !json_is(json_get(step, "kind"), "eval") &&
-        !json_is(json_get(step, "kind"), "zero_grad"))
-      return arena_text(p->arena, "step %s", json_text(json_get(step, "kind"), "case.json: a step's kind"));
+  json_each (step, json_get(json, "steps")) {
+    const char* why = why_not_step(p->arena, step);
+    if (why) return why;
+  }
   json_each (program, json_get(p->program, "programs"))
     json_each (stage, json_get(program, "stages")) {
       const char* why = stage_why_not(p->arena, stage);
@@ -147,10 +169,15 @@ static void check_programs(Pipeline* p) {
   }
 }
 
+/* Whether the step runs micro-batches. */
+static bool is_batch(const Json* step) {
+  return json_is(json_get(step, "kind"), "train") || json_is(json_get(step, "kind"), "eval");
+}
+
 static void check_steps(const Pipeline* p) {
   const size_t programs = json_count(json_get(p->program, "programs"));
   json_each (step, json_get(p->json, "steps")) {
-    if (json_is(json_get(step, "kind"), "zero_grad")) continue;
+    if (!is_batch(step)) continue;
     const Json* microbatches = json_get(step, "microbatches");
     if (json_count(microbatches) != (size_t)p->microbatches)
       refuse("case.json: a step with another number of micro-batches");
@@ -304,13 +331,43 @@ static Tensor* batch_piece(Pipeline* p, const char* what, int m, const Tensor* f
   return piece;
 }
 
+/* The number that the user divides every loss of the step by. */
+static float loss_divisor(const Pipeline* p) {
+  const Json* divisor = json_get(p->step_json, "loss_divisor");
+  return divisor ? (float)json_number(divisor) : 1;
+}
+
+/* The gradient of a loss before its division, from which the backward begins. */
+static float first_gradient(const Pipeline* p, int m) {
+  return (float)json_number(json_get(microbatch_json(p, m), "loss_weight")) / loss_divisor(p);
+}
+
+/* The value of an output that is a loss or a part of one: the backward begins at it. */
+static float auxiliary_loss(Pipeline* p, int m, Run* run, const Json* output) {
+  const Tensor scalar = {0}, *value = run->values[value_number(output)];
+  if (!tensor_same_form(value, &scalar)) refuse("program.json: an output that is a loss, but no scalar");
+  if (!json_is(json_get(p->step_json, "kind"), "train")) return value->data[0];
+  Tensor* gradient = tensor_like(p->arena, &scalar);
+  gradient->data[0] = first_gradient(p, m);
+  tensor_add(p->arena, &run->gradients[value_number(output)], gradient);
+  return value->data[0];
+}
+
+/* A loss that stays in its stage. */
+static void local_loss(Pipeline* p, int stage, int m, Run* run, const Json* output) {
+  const Tensor scalar = {0};
+  Tensor* loss = tensor_like(p->arena, &scalar);
+  loss->data[0] = auxiliary_loss(p, m, run, output) / loss_divisor(p);
+  deliver(p, p->rank_of_stage[stage], "loss", -1, m, cJSON_GetStringValue(json_get(output, "name")), loss);
+}
+
 /* The loss of output 0; with `gradient`, also the initial gradient of the backward. */
 static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
   const Json* loss = json_get(p->json, "loss");
   const bool squares = json_is(json_get(loss, "kind"), "mse");
   const Tensor* target = squares ? batch_piece(p, "target", m, y) : NULL;
   const float count = json_is(json_get(loss, "reduction"), "mean") ? (float)tensor_count(y) : 1;
-  const float weight = (float)json_number(json_get(microbatch_json(p, m), "loss_weight"));
+  const float weight = first_gradient(p, m);
   const Tensor scalar = {0};
   Tensor* value = tensor_like(p->arena, &scalar);
   if (gradient) *gradient = tensor_like(p->arena, y);
@@ -321,6 +378,22 @@ static Tensor* loss_of(Pipeline* p, int m, const Tensor* y, Tensor** gradient) {
   }
   value->data[0] /= count;
   return value;
+}
+
+/* The loss of the last stage: of output 0, and those of early stages that are added to it. */
+static void whole_loss(Pipeline* p, int stage, int m, Run* run) {
+  const Json* outputs = json_get(run->graph, "outputs");
+  const bool trains = json_is(json_get(p->step_json, "kind"), "train");
+  if (!json_is(json_get(outputs->child, "to"), "model")) refuse("program.json: the last stage has no output");
+  const int first = value_number(outputs->child);
+  Tensor* loss = loss_of(p, m, run->values[first], trains ? &run->gradients[first] : NULL);
+  json_each (name, json_get(json_get(p->json, "loss"), "added")) {
+    const Json* output = cJSON_GetArrayItem(outputs, number_of(outputs, json_text(name, "case.json: loss.added")));
+    if (!json_is(json_get(output, "to"), "model")) refuse("case.json: loss.added: no output %s", name->valuestring);
+    loss->data[0] += auxiliary_loss(p, m, run, output);
+  }
+  loss->data[0] /= loss_divisor(p);
+  deliver(p, p->rank_of_stage[stage], "loss", -1, m, "loss", loss);
 }
 
 /* Whether all inputs of the stage are available. */
@@ -359,20 +432,18 @@ static void forward(Pipeline* p, int stage, int m) {
   stage_forward(p->arena, run->graph, forms, run->values);
 
   const int rank = p->rank_of_stage[stage];
-  const bool trains = json_is(json_get(p->step_json, "kind"), "train");
+  if (stage == p->stages - 1 && !cJSON_IsFalse(json_get(p->step_json, "loss"))) whole_loss(p, stage, m, run);
   json_each (output, json_get(run->graph, "outputs")) {
     Tensor* value = run->values[value_number(output)];
     const char* name = cJSON_GetStringValue(json_get(output, "name"));
     if (json_is(json_get(output, "to"), "boundary")) {
       *value_of(p, boundary_named(p, output, m), m) = value;
       deliver(p, rank, "forward", stage, m, name, value);
-      continue;
+    } else if (json_is(json_get(output, "to"), "loss")) {
+      local_loss(p, stage, m, run, output);
+    } else {
+      deliver(p, rank, "output", -1, m, name, value);
     }
-    deliver(p, rank, "output", -1, m, name, value);
-    const Json* wants_loss = json_get(p->step_json, "loss");
-    if (strcmp(name, "0") != 0 || cJSON_IsFalse(wants_loss)) continue;
-    Tensor** gradient = trains ? &run->gradients[value_number(output)] : NULL;
-    deliver(p, rank, "loss", -1, m, "loss", loss_of(p, m, value, gradient));
   }
 }
 
@@ -451,20 +522,23 @@ static bool act(Pipeline* p, const Action* action) {
 static void finish_gradients(Pipeline* p) {
   const float divide_by = (float)json_number(json_get(json_get(p->json, "gradients"), "divide_by"));
   for (int n = 0; n < p->parameters; ++n) {
-    const Json* parameter = cJSON_GetArrayItem(json_get(p->program, "parameters"), n);
     Tensor* sum = NULL;
     for (int stage = 0; stage < p->stages; ++stage)
       if (p->accumulated[stage * p->parameters + n])
         tensor_add(p->arena, &sum, p->accumulated[stage * p->parameters + n]);
-    if (sum) {
-      for (size_t i = 0; i < tensor_count(sum); ++i) sum->data[i] /= divide_by;
-      tensor_add(p->arena, &p->whole_grads[n], sum);
-    }
-    if (p->whole_grads[n]) {
-      const int holder = (int)json_number(cJSON_GetArrayItem(json_get(parameter, "stages"), 0));
+    if (!sum) continue;
+    for (size_t i = 0; i < tensor_count(sum); ++i) sum->data[i] /= divide_by;
+    tensor_add(p->arena, &p->whole_grads[n], sum);
+  }
+}
+
+static void deliver_gradients(Pipeline* p) {
+  for (int n = 0; n < p->parameters; ++n) {
+    const Json* parameter = cJSON_GetArrayItem(json_get(p->program, "parameters"), n);
+    const int holder = (int)json_number(cJSON_GetArrayItem(json_get(parameter, "stages"), 0));
+    if (p->whole_grads[n])
       deliver(p, p->rank_of_stage[holder], "grad", -1, -1, cJSON_GetStringValue(json_get(parameter, "name")),
               p->whole_grads[n]);
-    }
   }
 }
 
@@ -491,6 +565,10 @@ const char* pipeline_run(Pipeline* p) {
       memset(p->whole_grads, 0, (size_t)p->parameters * sizeof(Tensor*));
       continue;
     }
+    if (json_is(json_get(p->step_json, "kind"), "read")) {
+      deliver_gradients(p);
+      continue;
+    }
     const size_t m = (size_t)p->microbatches, s = (size_t)p->stages, b = (size_t)p->boundaries;
     p->runs = arena_new(p->arena, s * m * sizeof(Run));
     p->values = arena_new(p->arena, b * m * sizeof(Tensor*));
@@ -498,7 +576,10 @@ const char* pipeline_run(Pipeline* p) {
     p->accumulated = arena_new(p->arena, s * (size_t)p->parameters * sizeof(Tensor*));
     const char* why = run_schedule(p);
     if (why) return why;
-    if (json_is(json_get(p->step_json, "kind"), "train")) finish_gradients(p);
+    if (json_is(json_get(p->step_json, "kind"), "train")) {
+      finish_gradients(p);
+      deliver_gradients(p);
+    }
   }
   return NULL;
 }

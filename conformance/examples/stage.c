@@ -3,12 +3,20 @@
 #include <math.h>
 
 /* The operators of the exact chains of linear layers. */
-static const char* const known_ops[] = {"aten::abs", "aten::add.Tensor", "aten::linear", "aten::relu"};
+static const char* const known_ops[] = {"aten::abs", "aten::add.Tensor", "aten::linear", "aten::relu",
+                                        "aten::sum.dim_IntList"};
 
 static bool is_known(const Json* op) {
   for (size_t i = 0; i < sizeof known_ops / sizeof *known_ops; ++i)
     if (json_is(op, known_ops[i])) return true;
   return false;
+}
+
+/* Whether a node sums over all dimensions, to a scalar. */
+static bool sums_all(const Json* stage, const Json* arguments) {
+  const int self = (int)json_number(json_get(json_get(arguments, "self"), "value"));
+  const Json* shape = json_get(cJSON_GetArrayItem(json_get(stage, "values"), self), "shape");
+  return json_count(json_get(arguments, "dim")) == json_count(shape) && cJSON_IsFalse(json_get(arguments, "keepdim"));
 }
 
 const char* stage_why_not(Arena* arena, const Json* stage) {
@@ -27,6 +35,7 @@ const char* stage_why_not(Arena* arena, const Json* stage) {
     if (!is_known(op)) return arena_text(arena, "operator %s", json_text(op, "program.json: an op"));
     if (json_is(op, "aten::add.Tensor") && !cJSON_IsObject(json_get(arguments, "other")))
       return "aten::add.Tensor of a number";
+    if (json_is(op, "aten::sum.dim_IntList") && !sums_all(stage, arguments)) return "a sum over some dimensions";
   }
   return NULL;
 }
@@ -81,6 +90,7 @@ static Tensor form_of_result(const Check* check, const Json* node) {
     }
     return result;
   }
+  if (json_is(op, "aten::sum.dim_IntList")) return (Tensor){0};
   if (!json_is(op, "aten::add.Tensor")) return *argument(check, node, "self");
   const Tensor *a = argument(check, node, "self"), *b = argument(check, node, "other");
   Tensor result = a->rank > b->rank ? *a : *b;
@@ -161,6 +171,10 @@ void stage_forward(Arena* arena, const Json* stage, const Tensor* forms, Tensor*
                               bias < 0 ? NULL : values[bias]);
     } else if (json_is(op, "aten::add.Tensor")) {
       values[result] = add(arena, arguments, values, &forms[result]);
+    } else if (json_is(op, "aten::sum.dim_IntList")) {
+      const Tensor* x = values[value_of(arguments, "self")];
+      values[result] = tensor_like(arena, &forms[result]);
+      for (size_t i = 0; i < tensor_count(x); ++i) values[result]->data[0] += x->data[i];
     } else {
       const Tensor* x = values[value_of(arguments, "self")];
       Tensor* y = values[result] = tensor_like(arena, x);
@@ -219,7 +233,9 @@ static void node_backward(Arena* arena, const Json* node, Tensor** values, Tenso
   const int self = value_of(arguments, "self");
   const Tensor* x = values[self];
   Tensor* dx = tensor_like(arena, x);
-  for (size_t i = 0; i < tensor_count(x); ++i) {
+  const bool is_sum = json_is(op, "aten::sum.dim_IntList");
+  for (size_t i = 0; is_sum && i < tensor_count(x); ++i) dx->data[i] = dy->data[0];
+  for (size_t i = 0; !is_sum && i < tensor_count(x); ++i) {
     const float below = json_is(op, "aten::abs") ? -dy->data[i] : 0;
     dx->data[i] = x->data[i] > 0 ? dy->data[i] : x->data[i] < 0 ? below : 0;
   }

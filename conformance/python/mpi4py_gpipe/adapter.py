@@ -15,6 +15,7 @@ from plumbline_case import Backend  # noqa: E402
 class GPipe(Backend):
     name, version, level = "GPipe on mpi4py", "1", "stage"
     schedules = ("gpipe",)
+    steps = ("train", "eval", "zero_grad", "read")
     delivers = ("forward", "output", "loss", "backward", "grad", "buffer", "param")
     libtorch = importlib.metadata.version("torch").split("+")[0]
 

@@ -2,6 +2,7 @@
 
 import torch
 from mpi4py import MPI
+from plumbline_case.case import outputs_of
 from plumbline_case.torch import Results, load, separate_gradients
 
 
@@ -15,7 +16,14 @@ class Rank:
 
     def run(self):
         for number, step in enumerate(self.case.steps):
-            self.stage.zero_grad() if step["kind"] == "zero_grad" else self.batch(number, step["kind"] == "train")
+            if step["kind"] == "zero_grad":
+                self.stage.zero_grad()
+            elif step["kind"] != "read":
+                self.batch(number, step["kind"] == "train")
+            if step["kind"] in ("train", "read"):
+                for name, p in self.stage.named_parameters():
+                    if p.grad is not None:
+                        self.results.put(number, "grad", None, None, name, p.grad)
         for kind, owned in ("buffer", self.stage.named_buffers()), ("param", self.stage.named_parameters()):
             for name, tensor in owned:
                 self.results.put(len(self.case.steps) - 1, kind, None, None, name, tensor)
@@ -35,20 +43,19 @@ class Rank:
         for name, p in self.stage.named_parameters():
             new = None if p.grad is None else p.grad / self.case.json["gradients"]["divide_by"]
             p.grad = new if earlier[name] is None else earlier[name] if new is None else earlier[name] + new
-            if train and p.grad is not None:
-                self.results.put(step, "grad", None, None, name, p.grad)
 
     def forward(self, step, m, train):
         form = self.case.step_program(step, m)
         boundaries = {b["name"]: b for b in form["boundaries"]}
-        given, taken, loss = self.case.inputs(step, m) if self.me == 0 else [], {}, None
+        given, taken = self.case.inputs(step, m) if self.me == 0 else [], {}
         for name, value in [(e["name"], e["value"]) for e in form["stages"][self.me]["inputs"] if e["from"] == "boundary"]:
             if value is not None:
                 x = self.comm.recv(source=boundaries[name]["producer"], tag=list(boundaries).index(name))
                 taken[name] = x.requires_grad_(train and boundaries[name]["has_gradient"])
             given.append(taken.get(name))
         outputs = self.case.flat_outputs(self.stage(*given, **self.case.masks(step, self.me, m)))
-        for entry, value in zip(form["stages"][self.me]["outputs"], outputs, strict=True):
+        losses = {name: self.case.divided(loss, step) for name, loss in self.stage.local_losses.items()}
+        for entry, value in zip(outputs_of(form["stages"][self.me]), outputs, strict=True):
             if value is None:
                 continue
             kind, stage = ("output", None) if entry["to"] == "model" else ("forward", self.me)
@@ -56,21 +63,24 @@ class Rank:
             for consumer in boundaries[entry["name"]]["consumers"] if entry["to"] == "boundary" else ():
                 self.send(value.detach(), consumer, list(boundaries).index(entry["name"]))
         if self.me == self.case.stages - 1 and self.case.has_loss(step):
-            loss = self.case.loss(outputs[0], self.case.target(step, m))
-            self.results.put(step, "loss", None, m, "loss", loss)
-        return form, taken, outputs, loss
+            losses = {"loss": self.case.loss(outputs, self.case.target(step, m), step)} | losses
+        for name, loss in losses.items():
+            self.results.put(step, "loss", None, m, name, loss)
+        return form, taken, outputs, list(losses.values())
 
-    def backward(self, step, m, form, inputs, outputs, loss):
+    def backward(self, step, m, form, inputs, outputs, losses):
         boundaries = {b["name"]: b for b in form["boundaries"]}
         roots, gradients = [], []
-        if self.me == self.case.stages - 1:
-            roots, gradients = [loss], [torch.full_like(loss, self.case.loss_weight(step, m))]
-        for entry, value in zip(form["stages"][self.me]["outputs"], outputs, strict=True):
+        for entry, value in zip(outputs_of(form["stages"][self.me]), outputs, strict=True):
             if entry["to"] == "boundary" and value is not None and boundaries[entry["name"]]["has_gradient"]:
                 tag = list(boundaries).index(entry["name"])
                 shares = [self.comm.recv(source=c, tag=tag) for c in reversed(boundaries[entry["name"]]["consumers"])]
                 roots.append(value)
                 gradients.append(sum(shares[1:], start=shares[0]))
+        for loss in losses:
+            if loss.requires_grad:
+                roots.append(loss)
+                gradients.append(torch.full_like(loss, self.case.loss_weight(step, m)))
         if any(root.requires_grad for root in roots):
             torch.autograd.backward(roots, gradients)
         separate_gradients(self.stage)

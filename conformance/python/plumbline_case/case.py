@@ -13,6 +13,11 @@ def shape_of(form, entry):
     return None if entry["value"] is None else form["values"][entry["value"]]["shape"]
 
 
+def outputs_of(form):
+    """What a stage hands on: its outputs without the losses that stay in it."""
+    return [entry for entry in form["outputs"] if entry["to"] != "loss"]
+
+
 def _member(name):
     return property(lambda self: self.json[name], doc=f"`{name}` of case.json")
 

@@ -2,6 +2,7 @@
 
 from torch import nn
 
+from ..case import outputs_of
 from .ops import evaluate
 
 
@@ -92,7 +93,7 @@ class StageModule(Programs):
         return [entry["name"] for entry in self.forms()[0]["inputs"] if entry["from"] != "mask"]
 
     def output_names(self):
-        return [entry["name"] for entry in self.forms()[0]["outputs"] if entry["to"] != "loss"]
+        return [entry["name"] for entry in outputs_of(self.forms()[0])]
 
     def forward(self, *inputs, **masks):
         if self._case.local_losses(self.index):
@@ -126,6 +127,6 @@ class WholeModel(Programs):
             names = [entry["name"] for entry in form["inputs"] if entry["from"] == "boundary"]
             own_masks = {name.partition("/")[2]: mask for name, mask in masks.items() if name.startswith(f"{stage}/")}
             outputs = self._run(program, stage, inputs if stage == 0 else [crossing[n] for n in names], own_masks)
-            names = [entry["name"] for entry in form["outputs"] if entry["to"] != "loss"]
+            names = [entry["name"] for entry in outputs_of(form)]
             crossing |= zip(names, case.flat_outputs(outputs), strict=True)
         return outputs

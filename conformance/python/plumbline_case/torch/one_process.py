@@ -5,6 +5,7 @@
 
 import torch
 
+from ..case import outputs_of
 from ..schema import FormatError
 from .modules import separate_gradients
 from .optimizers import clip_factor, norm_of, scale, share_of_norm, update
@@ -221,8 +222,3 @@ class OneProcess:
         for name, grad in self.gradients.items():
             copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
             update(copies, grad, self.moments.setdefault(name, {}), options)
-
-
-def outputs_of(form):
-    """What a stage hands on: its outputs without the losses that stay in it."""
-    return [entry for entry in form["outputs"] if entry["to"] != "loss"]

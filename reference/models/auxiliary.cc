@@ -16,8 +16,9 @@ using Tensors = std::vector<at::Tensor>;
 
 /// Two early values are summed: the second and third output are losses of the stages that make them.
 Tensors auxiliary(Parts& net, const Tensors& in) {
-  const at::Tensor first = net.chain(0, 1, in[0]), second = net.chain(2, 4, first);
-  return {net.chain(5, 7, second), at::sum(first), at::sum(second)};
+  const at::Tensor first = net.chain(0, 1, in[0]), early = at::sum(first);
+  const at::Tensor second = net.chain(2, 4, first), later = at::sum(second);
+  return {net.chain(5, 7, second), early, later};
 }
 
 /// The square of the mean over the rows, summed, as in the balancing losses of mixtures of experts: not a sum over rows.
@@ -27,8 +28,9 @@ at::Tensor imbalance(const at::Tensor& h) {
 }
 
 Tensors balanced(Parts& net, const Tensors& in) {
-  const at::Tensor first = net.chain(0, 1, in[0]), second = net.chain(2, 4, first);
-  return {net.chain(5, 7, second), imbalance(first), imbalance(second)};
+  const at::Tensor first = net.chain(0, 1, in[0]), early = imbalance(first);
+  const at::Tensor second = net.chain(2, 4, first), later = imbalance(second);
+  return {net.chain(5, 7, second), early, later};
 }
 
 /// Adds the product of a bias, which is 0, and an input: the gradient of the bias overflows where that input is huge.

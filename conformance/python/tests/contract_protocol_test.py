@@ -12,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
-KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "buffer", "param"]
+KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param"]
 THREE = "exact-mlp-*"
 CASES = ["exact-mlp-sum", "exact-mlp-mean", "exact-mlp-bf16"]  # those of the pattern, in the order of a job
 holder = tempfile.TemporaryDirectory()
@@ -25,7 +25,7 @@ def setUpModule():
         shutil.copy(os.path.join(HERE, name), FOLDER)
     with open(os.path.join(FOLDER, "player.toml"), "w", encoding="utf-8") as file:
         file.write('schema = "plumbline-backend/1"\nargv = ["python3", "player.py"]\n')
-    for case in (THREE, "boundary-hooks", "train-mlp", "recurrent-bounded"):
+    for case in (THREE, "boundary-hooks", "train-mlp", "recurrent-bounded", "clip-read", "clip-bounded", "skip-overflow-clip"):
         report = os.path.join(FOLDER, "source", case.strip("-*"))
         ended = plumbline("run", "--case", case, "--schedule", "gpipe", "--ranks", "2", "--report", report)
         assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -71,6 +71,23 @@ class Deliveries(Played):
         add = {f"0/grad/-/-/{key.split('/', 4)[4]}": key}
         self.assert_play("train-mlp", "fail", "was not expected", add=add)
         self.assert_play("train-mlp", "pass", add=add, delivers=["loss", "param", "buffer"])
+
+    def test_gradients_of_a_case_with_an_optimizer_are_those_of_its_read_steps(self):
+        self.assertEqual(self.assert_play("clip-read", "pass")["checked"], ["grad", "grad-norm", "loss", "param"])
+        read = sorted(k for k in self.keys("clip-read") if "/grad/" in k)
+        self.assertEqual({key.split("/")[0] for key in read}, {"2"})
+        self.assert_play("clip-read", "fail", "was not expected", add={"0" + key[1:]: key for key in read})
+
+    def test_the_norm_of_all_gradients(self):
+        for case in ("clip-read", "clip-bounded"):
+            self.assert_play(case, "fail", "norm of all gradients `norm` f64[] is missing", changes=[["/grad-norm/", "drop"]])
+            self.assert_play(case, "pass", changes=[["/grad-norm/", "drop"]], delivers=["loss", "param"])
+        self.assert_play("clip-read", "fail", "norm of all gradients `norm`", changes=[["/grad-norm/", "other value"]])
+        # A skipped step has none.
+        norms = sorted(k for k in self.keys("skip-overflow-clip") if "/grad-norm/" in k)
+        self.assertEqual([key.split("/")[0] for key in norms], ["1", "7"])
+        self.assert_play("skip-overflow-clip", "fail", "step 4: norm of all gradients `norm` f64[] was not expected",
+                         add={"4/grad-norm/-/-/norm": norms[0]})
 
     def test_a_case_without_a_value_to_compare_does_not_pass(self):
         self.assert_play("train-mlp", "skipped", "nothing to compare", delivers=["grad", "forward"])

@@ -23,8 +23,17 @@ from plumbline_case import Backend  # noqa: E402
 from plumbline_case.backend import launched  # noqa: E402
 from support import Files, why_not  # noqa: E402
 
-MODULES = ("forward", "output", "loss", "backward", "grad", "buffer", "param", "input-grad", "hook-calls")
-DELIVERS = {"manual": MODULES, "static": MODULES, "traced": ("output", "loss", "grad", "buffer", "param", "hook-calls")}
+TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "hook-calls")
+MODULES = ("forward", "backward", "input-grad", *TRACED)
+DELIVERS = {"manual": MODULES, "static": MODULES, "traced": TRACED}
+# What PyTorch's pipelining leaves to its user: this adapter does it, so these cases test it together with PyTorch.
+HELP = (
+    "gradients of shared parameters summed by the adapter",
+    "losses divided, added and scaled in the adapter's loss function",
+    "gradients unscaled, and clipped by a norm that the adapter reduces over ranks",
+    "steps skipped by all ranks if a gradient of one is not finite",
+)
+LOCAL = "losses of early stages backpropagated by an autograd function in the stage"
 
 
 class Pipelining(Backend):
@@ -32,6 +41,7 @@ class Pipelining(Backend):
     version = libtorch = importlib.metadata.version("torch").split("+")[0]  # importing torch takes seconds
 
     def __init__(self, stages):
+        self.features = HELP if stages == "traced" else (*HELP, LOCAL)
         self.name, self.stages, self.delivers = f"torch.distributed.pipelining ({stages} stages)", stages, DELIVERS[stages]
 
     def why_not(self, case):

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from plumbline_case.torch import load
 from plumbline_case.case import shape_of
 from plumbline_case.torch.modules import WholeModel
-from plumbline_case.torch.optimizers import update
+from plumbline_case.torch.optimizers import clip_factor, norm_of, scale, share_of_norm, update
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -28,6 +28,7 @@ class Execution:
     def __init__(self, folder, kind, delivers):
         self.case, self.files = load(folder), Files(folder)
         self.recorder = Recorder(set(delivers) & set(self.case.json["results"]), self.case)
+        self.step = 0
         self.kind, self.rank = kind, dist.get_rank()
         self.own = self.files.placement()[self.rank]
         self.modules = {}
@@ -47,7 +48,7 @@ class Execution:
     # --- stages ---------------------------------------------------------------------------------------------------
 
     def _manual(self, index, static):
-        module = self.modules[index] = Routed(self.case, index, self.recorder).train()
+        module = self.modules[index] = Routed(self.case, index, self.recorder, self._weighed).train()
         shapes = self._shapes(index) if static else {}
         stage = pipelining.PipelineStage(module, index, self.case.stages, DEVICE, **shapes)
         self.recorder.watch(stage, module)
@@ -63,7 +64,7 @@ class Execution:
         quiet = Recorder(set(), self.case)
         for s in range(index + 1):
             inputs = tuple(values)
-            outputs = self.case.flat_outputs(Routed(self.case, s, quiet).train(train)(*inputs, **masks))
+            outputs = self.case.flat_outputs(Routed(self.case, s, quiet, lambda loss: (loss, 1)).train(train)(*inputs, **masks))
             values = [x.detach().requires_grad_(x.requires_grad) for x in outputs]
         return {"input_args": inputs, "output_args": tuple(values)}
 
@@ -120,13 +121,24 @@ class Execution:
         return schedule
 
     def _loss(self, output, target):
-        return self.case.loss(self.case.flat_outputs(output)[0], target)
+        """The user's loss function: divides, adds the losses of early stages, scales."""
+        loss = self.case.loss(output, target, self.step)
+        return loss if self._loss_weight() == 1 else loss * self._loss_weight()
+
+    def _loss_weight(self):
+        """The loss scale: support.py declines cases whose micro-batches weigh differently."""
+        return self.case.steps[self.step]["microbatches"][0].get("loss_weight", 1)
+
+    def _weighed(self, loss):
+        """A loss of an early stage, as it is a result, and the gradient from which its backward begins."""
+        return self.case.divided(loss, self.step), self._loss_weight()
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def run(self):
         for number, step in enumerate(self.case.steps):
             self.recorder.begin(number)
+            self.step = number
             if step["kind"] in ("train", "eval"):
                 self._batch(number, step)
             elif step["kind"] == "zero_grad":
@@ -134,6 +146,9 @@ class Execution:
                     parameter.grad = None
             elif step["kind"] == "optimizer":
                 self._update()
+            elif step["kind"] == "read":
+                for name, gradient in self._gradients().items():
+                    self.recorder.put("grad", None, None, name, gradient)
             else:
                 for (_, name), parameter in self._parameters().items():
                     if name in step["parameters"]:
@@ -161,10 +176,11 @@ class Execution:
             outputs = (self.schedule.step if train else self.schedule.eval)(*args.values(), **keywords, return_outputs=bool(merges))
         if self.has_last:
             for m, loss in enumerate(losses):
-                self.recorder.put("loss", None, m, "loss", loss)
+                self.recorder.put("loss", None, m, "loss", loss / self._loss_weight())
             self._outputs(outputs, merges)
         if train:
-            for name, gradient in self._gradients().items():
+            # Cases that update parameters leave these to read steps.
+            for name, gradient in self._gradients().items() if self.case.json["optimizer"] is None else ():
                 self.recorder.put("grad", None, None, name, gradient)
             if self.case.json["parameter_hooks"]:
                 for (stage, name), parameter in self._parameters().items():
@@ -250,10 +266,44 @@ class Execution:
         }
 
     def _update(self):
-        gradients = self._gradients()
+        """PyTorch's pipelining knows no optimizer: all that is of several stages is this user's."""
+        options, gradients = self.case.json["optimizer"], self._gradients()
+        if options.get("skip_nonfinite") and not self._finite(gradients.values()):
+            return
+        if "loss_scale" in options:
+            self._change(gradients, lambda gradient: gradient.div_(options["loss_scale"]))
+        if "clip" in options:
+            norm = self._norm(gradients, options["clip"]["norm"])
+            self.recorder.put("grad-norm", None, None, "norm", torch.tensor(norm, dtype=torch.float64))
+            if (factor := clip_factor(norm, options["clip"])) is not None:
+                self._change(gradients, lambda gradient: scale(gradient, factor))
         for key, parameter in self._parameters().items():
             if key[1] in gradients:
                 update([parameter], gradients[key[1]], self.moments.setdefault(key, {}), self.case.json["optimizer"])
+
+    def _change(self, gradients, change):
+        """Changes in place what the optimizer sees and what later steps add to: the same tensors, but for shared parameters."""
+        own = [p.grad for p in self._parameters().values() if p.grad is not None]
+        for gradient in {id(g): g for g in [*gradients.values(), *own]}.values():
+            change(gradient)
+
+    def _norm(self, gradients, kind):
+        """The norm over all ranks: an all-reduce of each parameter's share, on which the rank of its first stage decides."""
+        names = sorted(p["name"] for p in self.case.program["parameters"])
+        first = {p["name"]: min(p["stages"]) for p in self.case.program["parameters"]}
+        shares = torch.zeros(len(names), dtype=torch.float64)
+        for i, name in enumerate(names):
+            if first[name] in self.own and name in gradients:
+                shares[i] = share_of_norm(gradients[name], kind)
+        dist.all_reduce(shares)
+        return norm_of(dict(zip(names, shares.tolist(), strict=True)), kind)
+
+    @staticmethod
+    def _finite(gradients):
+        """Whether those of all ranks are."""
+        nonfinite = torch.tensor(sum(not gradient.isfinite().all() for gradient in gradients))
+        dist.all_reduce(nonfinite)
+        return int(nonfinite) == 0
 
     def _state(self):
         for index, module in self.modules.items():

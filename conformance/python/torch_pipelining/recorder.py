@@ -70,6 +70,11 @@ class Recorder:
             for name, tensor in made.items():
                 self.put("forward", stage, self._microbatch, name, tensor)
 
+    def local_loss(self, name, loss):
+        """A loss that stays in its stage."""
+        if self._microbatch is not None:
+            self.put("loss", None, self._microbatch, name, loss)
+
     def share(self, stage, name):
         """A hook for a value that another stage consumes: this stage's part of its gradient."""
         microbatch = self._microbatch

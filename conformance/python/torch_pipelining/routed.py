@@ -1,6 +1,23 @@
 """A stage for PipelineStage, which only knows its two neighbours: values for other stages are forwarded."""
 
+import torch
 from torch import nn
+
+
+class Auxiliary(torch.autograd.Function):
+    """Passes an output of a stage on, and begins the backward of a loss when that output's begins: a stage of a pipeline has
+    no other place for it. As MoEAuxLossAutoScaler of Megatron does."""
+
+    @staticmethod
+    def forward(ctx, output, loss, weight):
+        ctx.save_for_backward(loss)
+        ctx.weight = weight
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (loss,) = ctx.saved_tensors
+        return gradient, torch.full_like(loss, ctx.weight), None
 
 
 class Routed(nn.Module):
@@ -10,9 +27,11 @@ class Routed(nn.Module):
     write it.
     """
 
-    def __init__(self, case, index, recorder):
+    def __init__(self, case, index, recorder, weighed):
+        """weighed(loss): a loss of this stage as a result, and the gradient from which its backward begins."""
         super().__init__()
         self.stage = case.stage(index)
+        self._weighed = weighed
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
         self._has_hooks = case.json["boundary_hooks"]
@@ -55,13 +74,27 @@ class Routed(nn.Module):
             inputs = [self._own(name, passing) for name in self.stage.input_names()]
         prefix = f"{self._index}/"
         own_masks = {name.removeprefix(prefix): mask for name, mask in keywords.items() if name.startswith(prefix)}
-        outputs = self.stage(*inputs, **own_masks)
+        outputs = self._with_losses(self.stage(*inputs, **own_masks))
         if self._last:
             return outputs
         made = dict(zip(self.stage.output_names(), outputs if isinstance(outputs, tuple) else (outputs,), strict=True))
         self._recorder.forward(self._index, made)
         given = tuple(made.get(name, passing.get(name)) for name in self._gives)
         return given[0] if len(given) == 1 else given
+
+    def _with_losses(self, outputs):
+        """Adds this stage's own losses to the backward of the first output that has one."""
+        if not self.stage.local_losses:
+            return outputs
+        flat = list(outputs) if isinstance(outputs, tuple) else [outputs]
+        names = self.stage.output_names()
+        carrier = next((i for i, name in enumerate(names) if self._last or name in self._with_gradient()), None)
+        for name, made in self.stage.local_losses.items():
+            loss, weight = self._weighed(made)
+            self._recorder.local_loss(name, loss)
+            if loss.requires_grad:
+                flat[carrier] = Auxiliary.apply(flat[carrier], loss, weight)
+        return tuple(flat) if isinstance(outputs, tuple) else flat[0]
 
     def _watched(self, name, x):
         """A view of an input: its gradient is of this micro-batch alone, even for a replicated input, which all share."""

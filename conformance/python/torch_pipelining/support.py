@@ -53,7 +53,7 @@ class Files:
 
 def why_not(files, version, traced):
     """None if that version of PyTorch ("2.15.0") can run the case, else the reason."""
-    for test in (_placement, _class_limits, _gradients, _inputs, _borders):
+    for test in (_placement, _class_limits, _gradients, _local_losses, _inputs, _borders):
         if reason := test(files):
             return reason
     checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
@@ -117,9 +117,19 @@ def _gradients(files):
     gradients = files.case["gradients"]
     if gradients["divide_by"] not in (1, files.case["microbatches"]):
         return f"gradients divided by {gradients['divide_by']}: scale_grads divides by the number of micro-batches or not at all"
-    weights = {m.get("loss_weight", 1) for step in files.case["steps"] for m in step.get("microbatches", [])}
-    if weights != {1}:
-        return "losses that weigh differently: PyTorch's loss function does not get the micro-batch"
+    for step in files.case["steps"]:
+        if len({m.get("loss_weight", 1) for m in step.get("microbatches", [])}) > 1:
+            return "losses that weigh differently: PyTorch's loss function does not get the micro-batch"
+    return None
+
+
+def _local_losses(files):
+    """The adapter begins the backward of such a loss where that of an output of its stage begins."""
+    for program in files.program["programs"]:
+        carriers = {b["producer"] for b in program["boundaries"] if b["has_gradient"]}
+        for number, stage in enumerate(program["stages"][:-1]):
+            if program["training"] and number not in carriers and any(e["to"] == "loss" for e in stage["outputs"]):
+                return "a loss of a stage to which no gradient is sent: PyTorch runs no backward there"
     return None
 
 
@@ -150,6 +160,8 @@ def _traced(files):
         return "evaluation: a traced pipe keeps the mode in which it was traced"
     if any(step["kind"] in ("freeze", "unfreeze") for step in files.case["steps"]):
         return "freezing between steps: a traced pipe keeps what it was traced with"
+    if any(e["to"] == "loss" for p in files.program["programs"] for stage in p["stages"] for e in stage["outputs"]):
+        return "losses of early stages: a traced pipe does not trace the user's autograd function that begins their backward"
     if files.case["boundary_hooks"]:
         return "hooks that a stage's forward puts on what it takes: a traced pipe does not trace them"
     if files.case["input_gradients"]:

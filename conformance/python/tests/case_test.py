@@ -19,7 +19,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
 from plumbline_case import FormatError, Results, bf16_to_f32, f32_to_bf16, load, read_tensors, write_tensors  # noqa: E402
+from plumbline_case.compare import differences  # noqa: E402
+from plumbline_case.examples.toy import Toy  # noqa: E402
 from plumbline_case.results import parse_key  # noqa: E402
+from plumbline_case.tensors import Stored, read_stored  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 
@@ -84,6 +87,29 @@ class Files(unittest.TestCase):
 
         self.change("program.json", edit)
         self.assertIn("programs[0].stages[0].inputs[0].value: expected integer or null, got ", self.refusal())
+
+    def test_members_that_older_readers_lack(self):
+        def edit(document):
+            document["loss"]["class_weights"] = [1.0, 2.0]
+            document["steps"][0]["loss_divisor"] = 4.0
+            document["steps"].append({"kind": "optimizer"})
+            clip = {"norm": "inf", "max": 1, "epsilon": 0}
+            document["optimizer"] = {"kind": "sgd", "learning_rate": 0.1, "momentum": 0, "clip": clip, "loss_scale": 2}
+
+        self.assertEqual(load(self.case).extras(), set())
+        self.change("case.json", edit)
+        case = load(self.case)
+        self.assertEqual(case.extras(), {"class_weights", "clip", "loss_divisor", "loss_scale"})
+        self.assertEqual((case.loss_divisor(0), case.loss_divisor(1)), (4.0, 1))
+
+    def test_a_divisor_is_positive(self):
+        self.change("case.json", lambda document: document["steps"][0].update(loss_divisor=0))
+        self.assertIn("case.json: steps[0].loss_divisor: expected more than 0, got 0", self.refusal())
+
+    def test_the_toy_declines_what_it_does_not_know(self):
+        self.assertIsNone(Toy().why_not(load(self.case)))
+        self.change("case.json", lambda document: document["loss"].update(class_weights=[1.0]))
+        self.assertEqual(Toy().why_not(load(self.case)), "no class_weights")
 
     def test_another_version(self):
         self.change("program.json", lambda document: document.update(opset=2))
@@ -155,6 +181,16 @@ class Data(unittest.TestCase):
             self.assertFalse((np.abs(other - values) < np.abs(back - values)).any(), f"seed {seed}")
         self.assertEqual(list(bf16_to_f32(f32_to_bf16(np.float32([1 + 2**-8, 1 + 3 * 2**-8])))), [1, 1 + 2**-6])
         self.assertTrue(np.isnan(bf16_to_f32(f32_to_bf16(np.float32([float("nan")])))).all())
+
+    def test_the_toy_has_the_losses_of_early_stages(self):
+        for name in ("exact-added-losses", "exact-local-losses-eval", "exact-read-after-eval"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                case, toy = load(export(folder, name, "--expected")), Toy()
+                self.assertIsNone(toy.why_not(case))
+                found = {k: Stored("F32", x) for k, x in toy.run(case, toy.prepare(case)).items()}
+                expected = read_stored(os.path.join(case.folder, "expected.safetensors"))
+                expected = {k: x for k, x in expected.items() if parse_key(k).kind in toy.delivers}
+                self.assertEqual(differences(expected, found)[:3], [])
 
     def test_micro_batches_are_consecutive_and_cover_the_batch(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ kills; and with values, element types, shapes, names and files changed at random
 these are every exact case and every mutant, otherwise some.
 """
 
+import glob
 import json
 import os
 import random
@@ -21,6 +22,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
+from plumbline_case.results import KINDS  # noqa: E402
 from plumbline_case.report_folder import Checker, left_nothing  # noqa: E402
 from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
 
@@ -111,6 +113,28 @@ class Judge(unittest.TestCase):
                 self.export(run["case"], run["schedule"], run["ranks"])
                 self.assertLessEqual(set(self.compare(out)), {"FAIL", "MISTRUSTED"})
 
+    def test_every_kind_has_its_noun_and_its_place_in_the_order(self):
+        """Results that no case has, fewer and fewer kinds of them: each time the first one is reported."""
+        out = os.path.join(self.folder, "kinds")
+        self.export("exact-mlp-sum", "gpipe", 2)
+        plumbline("run", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "--report", out)
+        (said,) = report(out)[:1]
+        for file in ("report.json", "results.jsonl"):
+            os.remove(os.path.join(out, file))
+        (path,) = glob.glob(os.path.join(out, "results", "*-2", "gpipe", "exact-mlp-sum", "rank0.safetensors"))
+        right, named = read_tensors(path), set()
+        for first in range(len(KINDS)):
+            surplus = {f"0/{kind}/-/-/x": np.ones(1) for kind in KINDS[first:]}
+            with open(path, "wb") as file:
+                file.write(encode_tensors(right | surplus))
+            checker = Checker(out, self.corpus)
+            judged = checker.verdict(checker.record["runs"][0])
+            named.add(judged.clause.split(" `")[0])
+            self.assertIn(judged.sentence() + "\n", plumbline("check", out).stdout)
+        self.assertIn("step 0: norm of all gradients", named)
+        self.assertGreater(len(named), 5)
+        self.assertEqual(said["status"], "pass")
+
     def test_corrupted_results(self):
         """Against `plumbline check`, which judges the files that are there."""
         seed = random.randrange(2**32)
@@ -158,7 +182,7 @@ def corrupt(rng, folder):
     if change == 1:
         del tensors[key]
     elif change == 2:
-        tensors[f"7/{rng.choice(['loss', 'grad', 'forward'])}/-/3/x y\tz"] = array
+        tensors[f"7/{rng.choice(['loss', 'grad', 'grad-norm', 'forward'])}/-/3/x y\tz"] = array
     elif change == 3:
         tensors["0/nonsense/-/-/x"] = array
     elif change == 4:

@@ -43,7 +43,7 @@ class EveryCase(unittest.TestCase):
         torch.set_num_threads(1)
         cls.folder = tempfile.TemporaryDirectory()
         # Bounds need many float64 runs: one bounded case is enough here.
-        wanted = ["exact-*", "uneven-mean"]
+        wanted = ["exact-*", "uneven-mean", "skip-overflow-bounded"]
         wanted += [c["id"] for c in json.loads(plumbline("list", "--case", "*", "--json")) if c["truth"] == "same-order"]
         for glob_or_id in wanted:
             plumbline("export", "--case", glob_or_id, "--expected", "-o", cls.folder.name)
@@ -81,12 +81,15 @@ class EveryCase(unittest.TestCase):
                     for name, output in zip(case.output_names(), outputs, strict=True):
                         if output is not None:
                             results.put(first, "output", None, m, name, output)
+                    losses = {name: case.divided(loss, first) for name, loss in model.local_losses.items()}
                     if case.has_loss(first):
-                        loss = case.loss(outputs[0], case.target(first, m))
-                        results.put(first, "loss", None, m, "loss", loss)
-                        if trains and loss.requires_grad:
-                            loss.backward(torch.full_like(loss, case.loss_weight(first, m)))
-                            separate_gradients(model)
+                        losses["loss"] = case.loss(outputs, case.target(first, m), first)
+                    for name, loss in losses.items():
+                        results.put(first, "loss", None, m, name, loss)
+                    roots = [loss for loss in losses.values() if trains and loss.requires_grad]
+                    if roots:
+                        torch.autograd.backward(roots, [torch.full_like(x, case.loss_weight(first, m)) for x in roots])
+                        separate_gradients(model)
                 for name, parameter in model.named_parameters():
                     if parameter.grad is not None:
                         results.put(first, "grad", None, None, name, parameter.grad / case.json["gradients"]["divide_by"])
@@ -122,6 +125,32 @@ class EveryCase(unittest.TestCase):
         self.assertIsNone(made["absent"])
         with self.assertRaises(ValueError):
             case.flat_outputs({**made, "more": made["logits"]})
+
+    def test_a_loss_that_lacks_what_it_needs_is_refused(self):
+        """A loss without its divisor or the added losses would be another case."""
+        case = load(next(f for f in self.cases if "/exact-user-divides/" in f))
+        output = case.model()(*case.inputs(0, 0))
+        with self.assertRaisesRegex(ValueError, "divides its losses: loss\\(\\) needs the number of the step"):
+            case.loss(output, case.target(0, 0))
+        undivided = torch.nn.functional.mse_loss(output, case.target(0, 0), reduction="sum")
+        self.assertTrue(torch.equal(case.loss(output, case.target(0, 0), 0), undivided / case.microbatches))
+        case = load(next(f for f in self.cases if "/exact-added-losses/" in f))
+        outputs = case.model()(*case.inputs(0, 0))
+        with self.assertRaisesRegex(ValueError, "adds output 1 to its loss: loss\\(\\) needs all outputs"):
+            case.loss(outputs[0], case.target(0, 0))
+
+    def test_losses_that_stay_in_a_stage_are_no_outputs(self):
+        case = load(next(f for f in self.cases if "/exact-local-losses/" in f))
+        self.assertEqual(case.output_names(), ["0"])
+        self.assertIsInstance(case.model()(*case.inputs(0, 0)), torch.Tensor)
+        stage = case.stage(0)
+        self.assertEqual(stage.local_losses, {})
+        stage(*case.inputs(0, 0))
+        self.assertEqual(list(stage.local_losses), case.local_losses(0))
+        self.assertNotIn("1", stage.output_names())
+        first = stage.local_losses["1"]
+        stage(*case.inputs(0, 1))
+        self.assertIsNot(stage.local_losses["1"], first)
 
     def test_a_traced_model_is_the_same(self):
         """torch.export traces the whole model."""

@@ -10,8 +10,9 @@
 namespace plumbline::reference {
 namespace {
 
-constexpr std::array<std::string_view, 11> kind_names = {
-    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param"};
+constexpr std::array<std::string_view, 11> kind_names = {"forward",   "output",     "loss",       "backward",
+                                                         "partial",   "input-grad", "hook-calls", "grad",
+                                                         "grad-norm", "buffer",     "param"};
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 

@@ -46,8 +46,8 @@ ResultKey parse_result_key(const std::string& text);
 
 /// A total order that follows the computation, so that the first wrong result is close to the fault. By step; then
 /// forward and output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by
-/// (micro-batch, stage descending); grad; grad-norm; buffer; param. Remaining ties are decided by kind, then by name. A stage or
-/// micro-batch that does not apply counts as the last one.
+/// (micro-batch, stage descending); grad; grad-norm; buffer; param. Remaining ties are decided by kind, then by name. A
+/// stage or micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 
 }  // namespace plumbline::reference

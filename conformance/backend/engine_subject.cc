@@ -134,8 +134,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
       for (size_t i = 0; i < step.local_losses[m].size(); ++i)
         if (step.local_losses[m][i].defined())
           reference::put(results_,
-                         {step_, reference::ResultKind::Loss, -1, static_cast<int>(m),
-                          models::output_name(model_, i)},
+                         {step_, reference::ResultKind::Loss, -1, static_cast<int>(m), models::output_name(model_, i)},
                          step.local_losses[m][i]);
     if (!reference::keeps_details(case_)) return;
     for (size_t m = 0; m < step.outputs.size(); ++m)
@@ -174,7 +173,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   reference::Results& results_;
   models::Model model_;
   int step_ = 0;
-  double divisor_ = 1.0;  ///< of the step's losses
+  double divisor_ = 1.0;                          ///< of the step's losses
   std::map<int, reference::CountedHooks> hooks_;  ///< by stage
   engine::Engine engine_;
 };

@@ -118,9 +118,9 @@ data = 5
   EXPECT_EQ(c.optimizer.loss_scale, 8);
   EXPECT_EQ(c.division, reference::Division::Nobody);
   ASSERT_EQ(c.steps.size(), 27u);
-  const StepKind kinds[] = {StepKind::Train,  StepKind::Train,    StepKind::ZeroGrad,  StepKind::Eval,
-                            StepKind::Freeze, StepKind::Unfreeze, StepKind::Optimizer, StepKind::Eval,
-                            StepKind::Read};
+  const StepKind kinds[] = {StepKind::Train,     StepKind::Train,  StepKind::ZeroGrad,
+                            StepKind::Eval,      StepKind::Freeze, StepKind::Unfreeze,
+                            StepKind::Optimizer, StepKind::Eval,   StepKind::Read};
   for (size_t i = 0; i < c.steps.size(); ++i) EXPECT_EQ(c.steps[i], kinds[i % 9]) << i;
   EXPECT_EQ(c.steps[0].rows, 0);
   EXPECT_EQ(c.steps[10].rows, 7);
@@ -211,8 +211,7 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
        "mine.toml:8: loss: no key 'of' is known; expected one of kind, reduction, "},
       {with("\"mean\"", "\"mean\", ignores_targets = true"),
        "mine.toml:8: loss: ignores_targets goes with kind = \"cross"},
-      {with("\"mean\"", "\"mean\", class_weights = true"),
-       "mine.toml:8: loss: class_weights goes with kind = \"cross"},
+      {with("\"mean\"", "\"mean\", class_weights = true"), "mine.toml:8: loss: class_weights goes with kind = \"cross"},
       {with("\"mean\"", "\"sum\", equal_weights = true"),
        "mine.toml:8: loss: equal_weights goes with reduction = \"mean\""},
       {with("kind = \"mse\", reduction = \"mean\"", "kind = \"sum\", reduction = \"batch-mean\""),
@@ -227,8 +226,7 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {kHead + one_case("data = 0"), "mine.toml:9: data: expected a whole number from 1 to 65536, not 0"},
       {kHead + one_case("rows = 65537"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 65537"},
       {kHead + one_case("microbatches = 9"), "mine.toml:2: case: 8 rows are too few for 9 micro-batches; expected at "},
-      {kHead + one_case("divides = 1"),
-       "mine.toml:9: divides: expected a string that is not empty, not 1"},
+      {kHead + one_case("divides = 1"), "mine.toml:9: divides: expected a string that is not empty, not 1"},
       {kHead + one_case("input_gradients = \"yes\""),
        "mine.toml:9: input_gradients: expected true or false, not \"yes\""},
       {kHead + one_case("steps = []"), "mine.toml:9: steps: expected a list that is not empty, not an empty list"},

@@ -146,12 +146,9 @@ class CaseFiles {
     const reference::OptimizerSpec& spec = case_.optimizer;
     Json json = {{"kind", "sgd"}, {"learning_rate", spec.learning_rate}, {"momentum", spec.momentum}};
     if (spec.kind == reference::OptimizerKind::AdamW)
-      json = {{"kind", "adamw"},
-              {"learning_rate", spec.learning_rate},
-              {"beta1", spec.beta1},
-              {"beta2", spec.beta2},
-              {"epsilon", spec.epsilon},
-              {"weight_decay", spec.weight_decay}};
+      json = {{"kind", "adamw"},         {"learning_rate", spec.learning_rate},
+              {"beta1", spec.beta1},     {"beta2", spec.beta2},
+              {"epsilon", spec.epsilon}, {"weight_decay", spec.weight_decay}};
     else if (spec.weight_decay != 0)
       json["weight_decay"] = spec.weight_decay;
     if (spec.loss_scale != 1) json["loss_scale"] = spec.loss_scale;
@@ -250,7 +247,8 @@ class CaseFiles {
     json["boundary_hooks"] = case_.boundary_hooks;
     json["recompute"] = case_.recompute;
     json["loss"] = loss_json();
-    json["gradients"] = {{"divide_by", case_.division == reference::Division::Engine ? case_.microbatches : 1}, {"dtype", "parameter"}};
+    json["gradients"] = {{"divide_by", case_.division == reference::Division::Engine ? case_.microbatches : 1},
+                         {"dtype", "parameter"}};
     json["optimizer"] = optimizer_json();
     json["steps"] = std::move(steps);
     json["results"] = results_json();

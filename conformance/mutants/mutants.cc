@@ -43,8 +43,7 @@ const Need shared_parameters{"a parameter that several stages share",
                              [](const MutantRun& run) { return run.traits.shares_parameters && trains(run); }};
 const Need uneven_rows{"rows that do not divide evenly",
                        [](const MutantRun& run) { return run.of.rows % run.schedule.microbatches != 0; }};
-const Need mean_loss{"a mean loss",
-                     [](const MutantRun& run) {
+const Need mean_loss{"a mean loss", [](const MutantRun& run) {
                        return run.of.loss.reduction == reference::Reduction::Mean && !run.of.loss.equal_weights;
                      }};
 const Need sum_loss{"a sum loss",
@@ -65,8 +64,9 @@ const Need float32{"float32", [](const MutantRun& run) { return run.of.dtype == 
 const Need bf16{"bf16", [](const MutantRun& run) { return run.of.dtype == reference::Dtype::BF16; }};
 const Need division{"gradients divided by the number of micro-batches",
                     [](const MutantRun& run) { return trains(run) && run.of.division == reference::Division::Engine; }};
-const Need no_division{"gradients that are not divided",
-                       [](const MutantRun& run) { return trains(run) && run.of.division != reference::Division::Engine; }};
+const Need no_division{"gradients that are not divided", [](const MutantRun& run) {
+                         return trains(run) && run.of.division != reference::Division::Engine;
+                       }};
 const Need three_ranks{"3 ranks or more", [](const MutantRun& run) { return run.schedule.ranks.size() > 2; }};
 const Need divisor{"a loss that the user divides", [](const MutantRun& run) {
                      return trains(run) && (run.of.division == reference::Division::User ||

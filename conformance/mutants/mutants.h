@@ -49,9 +49,8 @@ std::string why_not(const Mutant& mutant, const MutantRun& run);
 namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
     mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_evaluations, several_trainings,
-    zero_grad_between,
-    float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets, local_losses,
-    added_losses, clipping, loss_scale, skipped_steps;
+    zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
+    local_losses, added_losses, clipping, loss_scale, skipped_steps;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();

@@ -100,7 +100,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 /// Up to the first mark at the end of a word.
 std::string first_sentence(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i)
-    if (std::string_view(".!?:").find(text[i]) != std::string_view::npos && (i + 1 == text.size() || text[i + 1] == ' '))
+    if (std::string_view(".!?:").find(text[i]) != std::string_view::npos &&
+        (i + 1 == text.size() || text[i + 1] == ' '))
       return text.substr(0, i + 1);
   return text;
 }

@@ -222,8 +222,7 @@ TEST(ReasonOf, OfANoticeOfMpirunTheFirstSentenceCounts) {
                             frame;
   const std::string killed = "mpirun noticed that process rank 1 with PID 7 on node vm exited on signal 9 (Killed).";
   EXPECT_EQ(reason(as_root), "mpirun has detected an attempt to run as root. (code 1)");
-  EXPECT_EQ(reason(ended),
-            "Primary job terminated normally, but 1 process returned a non-zero exit code. (code 1)");
+  EXPECT_EQ(reason(ended), "Primary job terminated normally, but 1 process returned a non-zero exit code. (code 1)");
   EXPECT_EQ(reason("python3: can't open file 'a.py'\n" + ended), "python3: can't open file 'a.py' (code 1)");
   EXPECT_EQ(reason("a warning\n" + ended + frame + killed + "\n" + frame), killed + " (code 1)");
   EXPECT_EQ(reason(frame + "RuntimeError: in a box\n" + frame + "last\n"), "RuntimeError: in a box (code 1)");

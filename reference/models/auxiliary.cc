@@ -1,4 +1,5 @@
-// Losses of early stages, gradients that overflow in one stage, and gradients of zeros: for the chapters about scaling and the optimizer.
+// Losses of early stages, gradients that overflow in one stage, and gradients of zeros: for the chapters about scaling
+// and the optimizer.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
@@ -21,7 +22,8 @@ Tensors auxiliary(Parts& net, const Tensors& in) {
   return {net.chain(5, 7, second), early, later};
 }
 
-/// The square of the mean over the rows, summed, as in the balancing losses of mixtures of experts: not a sum over rows.
+/// The square of the mean over the rows, summed, as in the balancing losses of mixtures of experts: not a sum over
+/// rows.
 at::Tensor imbalance(const at::Tensor& h) {
   const at::Tensor load = at::mean(h, 0);
   return at::sum(at::mul(load, load));

@@ -39,12 +39,17 @@ at::Tensor transposed(const Linear& layer, const at::Tensor& x) {
 }
 
 /// Two later stages read a value transposed, another its sums over rows: the gradients that cross are transposed, or
-/// have strides of 0.
+/// have strides of 0. (One statement for each operation: C++ does not order the arguments of a call, and an operation
+/// belongs to the stage that has begun when it is called.)
 Tensors strided_gradients(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 0, in[0]);
-  at::Tensor h = at::add(net.chain(1, 3, early), transposed(net.extra("second")->fc(), early));
-  h = at::add(net.chain(4, 5, h), at::sum(early, 1, /*keepdim=*/true));
-  return {net.chain(7, 7, at::add(net.chain(6, 6, h), transposed(net.extra("fourth")->fc(), early)))};
+  at::Tensor h = net.chain(1, 3, early);
+  h = at::add(h, transposed(net.extra("second")->fc(), early));
+  h = net.chain(4, 5, h);
+  h = at::add(h, at::sum(early, 1, /*keepdim=*/true));
+  h = net.chain(6, 6, h);
+  h = at::add(h, transposed(net.extra("fourth")->fc(), early));
+  return {net.chain(7, 7, h)};
 }
 
 /// Weights are (u + v) * v: both parameters have parts of their backward in common.

@@ -54,8 +54,8 @@ int most_stages(const Model& model);
 /// stage and for more than most_stages(), naming the possible number.
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
-/// How to cut the model of `c` into stages: at stage_points(), with a gradient for the values on which the losses of the
-/// case depend. Throws InputError as stage_points() does, and if the case has auxiliary losses and the model none.
+/// How to cut the model of `c` into stages: at stage_points(), with a gradient for the values on which the losses of
+/// the case depend. Throws InputError as stage_points() does, and if the case has auxiliary losses and the model none.
 split::SplitOptions case_split(const reference::Case& c, const Model& model, int stages);
 
 struct Batch {

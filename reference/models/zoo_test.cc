@@ -47,10 +47,9 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
   int64_t numbers = 0;
   for (const auto& parameter : model.module->named_parameters()) {
     const std::string& name = parameter.key();
-    static const std::set<std::string> unused_names = {"gain.fc.weight", "table.fc.bias",   "early.fc.weight",
-                                                       "left.fc.weight", "right.fc.weight", "late.fc.weight",
-                                                       "idle.fc.weight", "u0.fc.bias",      "v0.fc.bias",
-                                                       "u1.fc.bias",     "v1.fc.bias"};
+    static const std::set<std::string> unused_names = {
+        "gain.fc.weight", "table.fc.bias", "early.fc.weight", "left.fc.weight", "right.fc.weight", "late.fc.weight",
+        "idle.fc.weight", "u0.fc.bias",    "v0.fc.bias",      "u1.fc.bias",     "v1.fc.bias"};
     const bool unused = name.starts_with("aside") || name.starts_with("side.") || unused_names.contains(name);
     // not selected, or times zero
     const bool is_zero = name.starts_with("zeroed") || name.starts_with("expert") || name == "idle.fc.bias" ||

@@ -41,8 +41,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spe
   for (const auto& [name, parameter] : subject.parameters()) all.push_back(parameter);
   if (spec.kind == OptimizerKind::Sgd)
     return std::make_unique<torch::optim::SGD>(
-        all,
-        torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum).weight_decay(spec.weight_decay));
+        all, torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum).weight_decay(spec.weight_decay));
   return std::make_unique<torch::optim::AdamW>(all, torch::optim::AdamWOptions(spec.learning_rate)
                                                         .betas({spec.beta1, spec.beta2})
                                                         .eps(spec.epsilon)

@@ -40,8 +40,9 @@ class CaseSubject {
 
 /// Runs every step of the case on `subject`. Batches are functions of (model, seed, number of the batch), where the
 /// number counts Train and Eval steps. Records `grad` after each train step (if keeps_details) and in each Read step,
-/// `grad-norm` in an Optimizer step that clips, and `buffer` and `param` after the last step. Of several copies under one name, the first is recorded; a copy that differs from it,
-/// or lacks a gradient, is also recorded, under a name that no correct run has.
+/// `grad-norm` in an Optimizer step that clips, and `buffer` and `param` after the last step. Of several copies under
+/// one name, the first is recorded; a copy that differs from it, or lacks a gradient, is also recorded, under a name
+/// that no correct run has.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
 
 }  // namespace plumbline::reference

@@ -9,6 +9,7 @@
 #include "reference/oracle/detached_run.h"
 #include "reference/oracle/whole_model.h"
 #include "runtime/error.h"
+#include "runtime/split/module_pipe.h"
 
 namespace plumbline::reference {
 namespace {
@@ -210,6 +211,44 @@ TEST(Oracle, CopiesOfAStageAccumulateApartAndAreSummed) {
     return shared.at(to_string(ResultKey{0, ResultKind::Partial, stage, microbatch, "tok.weight"}));
   };
   EXPECT_TRUE(shared.at("0/grad/-/-/tok.weight").equal(((part(0, 0) + part(0, 3)) + part(1, 0)) + part(1, 3)));
+}
+
+/// In four stages of two parts each.
+split::Pipe in_four_stages(const std::string& name, AuxiliaryLosses auxiliary) {
+  Case c;
+  c.model = name;
+  c.loss.auxiliary = auxiliary;
+  const models::Model model = models::make_model(name, Dtype::F32, 1);
+  const models::Batch batch = models::make_batch(name, Dtype::F32, 4, 1, 0);
+  return split::make_pipe({model.module.get(), model.forward, model.input_names}, batch.inputs, /*training=*/true,
+                          models::case_split(c, model, 4));
+}
+
+/// An operation after the calls of all parts would be in the last stage.
+TEST(Oracle, AuxiliaryLossesBelongToEarlyStages) {
+  for (const char* name : {"auxiliary", "exact-auxiliary", "balanced"}) {
+    std::vector<int> stages;
+    for (const split::LocalLoss& loss : in_four_stages(name, AuxiliaryLosses::InPlace).local_losses)
+      stages.push_back(loss.stage);
+    EXPECT_EQ(stages, (std::vector<int>{0, 2})) << name;
+    EXPECT_TRUE(in_four_stages(name, AuxiliaryLosses::Added).local_losses.empty()) << name;
+  }
+  EXPECT_THROW(in_four_stages("mlp", AuxiliaryLosses::InPlace), InputError);
+}
+
+TEST(Oracle, ValuesCrossToTheStagesThatTheCasesMean) {
+  const auto readers = [](const std::string& name) {
+    std::vector<std::vector<int>> all;
+    for (const split::Boundary& boundary : in_four_stages(name, AuxiliaryLosses::None).boundaries) {
+      std::vector<int>& stages = all.emplace_back();
+      for (const split::Boundary::Consumer& consumer : boundary.consumers) stages.push_back(consumer.stage);
+    }
+    std::ranges::sort(all, std::greater(), &std::vector<int>::size);
+    return all.front();
+  };
+  for (const char* name : {"strided-gradients", "exact-strided-gradients", "exact-read-by-all"})
+    EXPECT_EQ(readers(name), (std::vector<int>{1, 2, 3})) << name;
+  EXPECT_EQ(readers("exact-twin-skips"), (std::vector<int>{1, 3}));
 }
 
 TEST(Oracle, AnEvaluationNeedsNoBackwards) {

@@ -199,8 +199,7 @@ class WholeModel : public CaseSubject {
       losses.push_back(loss);
       if (options_.by_microbatch) put(results_, {step, ResultKind::Loss, -1, microbatch, name}, loss);
     };
-    if (has_loss(case_.loss, chunk.target))
-      add_loss("loss", compute_loss(case_.loss, outputs, chunk.target, divisor));
+    if (has_loss(case_.loss, chunk.target)) add_loss("loss", compute_loss(case_.loss, outputs, chunk.target, divisor));
     const size_t local = case_.loss.auxiliary == AuxiliaryLosses::InPlace ? model_.auxiliary_losses : 0;
     for (size_t i = outputs.size() - local; i < outputs.size(); ++i)
       if (outputs[i].defined())

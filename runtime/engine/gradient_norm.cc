@@ -67,8 +67,7 @@ double gradient_norm(const std::map<int, split::StageState>& states, Norm norm, 
        transport::gather_bytes(transport, 0, packed(own_shares(states, norm)), deadline))
     unpack(bytes, all);
   double total = 0;
-  for (const auto& [name, share] : all)
-    total = norm == Norm::Two ? total + share : larger(total, share);
+  for (const auto& [name, share] : all) total = norm == Norm::Two ? total + share : larger(total, share);
   total = norm == Norm::Two ? std::sqrt(total) : total;
   const auto* first = reinterpret_cast<const std::byte*>(&total);
   const std::vector<std::byte> agreed = transport::broadcast_bytes(transport, 0, {first, sizeof total}, deadline);

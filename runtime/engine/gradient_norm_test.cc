@@ -38,17 +38,20 @@ TEST(GradientNorm, IsThatOfAllGradientsOnEveryRankAndASharedOneCountsOnce) {
   const std::vector<States> states = {
       {{0, {{{"a", parameter_with(a)}, {"tied", parameter_with(tied)}}, {}}}},
       {{1, {{{"b", parameter_with(b)}}, {}}}, {3, {{{"tied", parameter_with(tied.clone())}}, {}}}},
-      {{2, {{{"c", parameter_with(c)}, {"none", at::ones({3}).requires_grad_()}, {"tied", parameter_with(tied)}}, {}}}}};
+      {{2,
+        {{{"c", parameter_with(c)}, {"none", at::ones({3}).requires_grad_()}, {"tied", parameter_with(tied)}}, {}}}}};
   const at::Tensor all = at::cat({a.flatten(), b, c.flatten(), tied}).to(at::kDouble);
   const double two = at::linalg_vector_norm(all).item<double>(), infinity = all.abs().max().item<double>();
-  for (const double norm : norms(states, Norm::Two)) EXPECT_NEAR(norm, two, 32 * 0x1p-53 * two);  // 31 sums, in another order
+  for (const double norm : norms(states, Norm::Two))
+    EXPECT_NEAR(norm, two, 32 * 0x1p-53 * two);  // 31 sums, in another order
   EXPECT_EQ(norms(states, Norm::Infinity), std::vector<double>(3, infinity));
 }
 
 TEST(GradientNorm, HasTheSameBitsForEverySplit) {
   at::manual_seed(8);
   std::map<std::string, at::Tensor> parameters;
-  for (int i = 0; i < 12; ++i) parameters["layers." + std::to_string(i)] = parameter_with(at::randn({17}) * std::pow(10, i % 5));
+  for (int i = 0; i < 12; ++i)
+    parameters["layers." + std::to_string(i)] = parameter_with(at::randn({17}) * std::pow(10, i % 5));
   const auto split_over = [&](int ranks) {
     std::vector<States> states(ranks);
     int i = 0;
@@ -76,7 +79,8 @@ TEST(GradientNorm, AGradientThatIsNotFiniteShowsOnEveryRank) {
           if (rank == place) gradient[1] = bad;
           states[rank][rank].parameters["w" + std::to_string(rank)] = parameter_with(gradient);
         }
-        for (const double found : norms(states, norm)) EXPECT_FALSE(std::isfinite(found)) << bad << " on rank " << place;
+        for (const double found : norms(states, norm))
+          EXPECT_FALSE(std::isfinite(found)) << bad << " on rank " << place;
       }
 }
 

@@ -16,9 +16,9 @@ struct ModelHandle {
 };
 
 /// Captures the model on `inputs` (one micro-batch) in training or evaluation mode, and splits it. Afterwards the
-/// module and its children have the modes that they had before. An undefined input is None: `forward` receives None, and the pipe takes only the defined inputs
-/// (given_inputs()), so it is valid only for calls with the same inputs missing. Throws InputError for another number
-/// of inputs than input_names, and as capture() and split() do.
+/// module and its children have the modes that they had before. An undefined input is None: `forward` receives None,
+/// and the pipe takes only the defined inputs (given_inputs()), so it is valid only for calls with the same inputs
+/// missing. Throws InputError for another number of inputs than input_names, and as capture() and split() do.
 Pipe make_pipe(const ModelHandle& model, const std::vector<at::Tensor>& inputs, bool training,
                const SplitOptions& options);
 

@@ -323,9 +323,7 @@ return %4, %2
 
 TEST(Split, RefusesALocalLossThatIsNone) {
   const graph::Graph graph = graph::parse_graph(kWithLosses);
-  const auto refusal = [&](int output) {
-    return testing::refusal([&] { split(graph, {.local_losses = {output}}); });
-  };
+  const auto refusal = [&](int output) { return testing::refusal([&] { split(graph, {.local_losses = {output}}); }); };
   EXPECT_EQ(refusal(3), "split: local loss 3: the model has 3 outputs");
   EXPECT_EQ(refusal(0), "split: local loss 0 is f32[2]; expected a floating-point scalar that a stage computes");
 }

@@ -49,9 +49,10 @@ Mutant with_options(std::string name, std::string what, std::function<void(engin
 }
 
 /// Changes the local losses of the rank. `wrong` is copied for each rank, with the state that it captures.
-Mutant local_loss(std::string name, std::string what,
-                  std::function<at::Tensor(const at::Tensor& made, const at::Tensor& right, const FaultSite& site)> wrong,
-                  std::vector<Need> needs = {need::training, need::local_losses}) {
+Mutant local_loss(
+    std::string name, std::string what,
+    std::function<at::Tensor(const at::Tensor& made, const at::Tensor& right, const FaultSite& site)> wrong,
+    std::vector<Need> needs = {need::training, need::local_losses}) {
   return {std::move(name), std::move(what),
           [wrong = std::move(wrong)](const FaultSite& site) {
             Fault fault;

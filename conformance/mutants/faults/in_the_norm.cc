@@ -75,11 +75,12 @@ Mutant options_of_rank(std::string name, std::string what, std::function<void(en
 
 std::vector<Mutant> mutants_in_the_norm() {
   return {
-      norm("norm-of-own-rank", "Each rank clips by the norm of its own gradients.",
-           [](const CaseSubject& inner, NormKind kind, double, const FaultSite& site) {
-             return norm_of_rank(inner, kind, site);
-           },
-           {need::clipping}, 2),
+      norm(
+          "norm-of-own-rank", "Each rank clips by the norm of its own gradients.",
+          [](const CaseSubject& inner, NormKind kind, double, const FaultSite& site) {
+            return norm_of_rank(inner, kind, site);
+          },
+          {need::clipping}, 2),
       norm("norm-of-other-kind", "The 2-norm is taken for the infinity norm, and the other way round.",
            [](const CaseSubject& inner, NormKind kind, double, const FaultSite&) {
              return inner.gradient_norm(kind == NormKind::Two ? NormKind::Infinity : NormKind::Two);
@@ -102,23 +103,26 @@ std::vector<Mutant> mutants_in_the_norm() {
              return right * site.of.optimizer.loss_scale;
            },
            {need::clipping, need::loss_scale}),
-      norm("norm-of-microbatch-means", "The norm is that of the gradients divided by the number of micro-batches.",
-           [](const CaseSubject&, NormKind, double right, const FaultSite& site) {
-             return right / site.microbatches();
-           },
-           {need::clipping, need::several_microbatches}),
-      norm("clipped-on-first-rank-only", "Ranks after the first do not clip.",
-           [](const CaseSubject&, NormKind, double right, const FaultSite& site) {
-             return site.rank == 0 ? right : 0.0;
-           },
-           {need::clipping}, 2),
-      norm("step-skipped-on-own-rank", "Only the ranks whose own gradients overflow skip the step.",
-           [](const CaseSubject& inner, NormKind kind, double, const FaultSite& site) {
-             return norm_of_rank(inner, kind, site);
-           },
-           {need::skipped_steps}, 2),
+      norm(
+          "norm-of-microbatch-means", "The norm is that of the gradients divided by the number of micro-batches.",
+          [](const CaseSubject&, NormKind, double right, const FaultSite& site) { return right / site.microbatches(); },
+          {need::clipping, need::several_microbatches}),
+      norm(
+          "clipped-on-first-rank-only", "Ranks after the first do not clip.",
+          [](const CaseSubject&, NormKind, double right, const FaultSite& site) {
+            return site.rank == 0 ? right : 0.0;
+          },
+          {need::clipping}, 2),
+      norm(
+          "step-skipped-on-own-rank", "Only the ranks whose own gradients overflow skip the step.",
+          [](const CaseSubject& inner, NormKind kind, double, const FaultSite& site) {
+            return norm_of_rank(inner, kind, site);
+          },
+          {need::skipped_steps}, 2),
       norm("overflow-ignored", "A step is taken although gradients are not finite.",
-           [](const CaseSubject&, NormKind, double right, const FaultSite&) { return std::isfinite(right) ? right : 1.0; },
+           [](const CaseSubject&, NormKind, double right, const FaultSite&) {
+             return std::isfinite(right) ? right : 1.0;
+           },
            {need::skipped_steps}),
       norm("every-step-skipped", "Every step is skipped.",
            [](const CaseSubject&, NormKind, double, const FaultSite&) {
@@ -130,7 +134,8 @@ std::vector<Mutant> mutants_in_the_norm() {
       options_of_rank("loss-scaled-twice", "The losses are scaled twice, and the gradients scaled back once.",
                       [](engine::EngineOptions& options) { options.loss_scale *= options.loss_scale; },
                       {need::loss_scale}),
-      {"none-becomes-zeros", "Parameters without a gradient get one of zeros before the update.",
+      {"none-becomes-zeros",
+       "Parameters without a gradient get one of zeros before the update.",
        [](const FaultSite& site) {
          return step_fault({.train = [site](CaseSubject& inner, int step, const models::Batch& batch) {
            inner.train(step, batch);
@@ -142,7 +147,8 @@ std::vector<Mutant> mutants_in_the_norm() {
          }});
        },
        {need::optimizer}},
-      {"zeros-become-none", "Gradients of zeros are dropped before the update.",
+      {"zeros-become-none",
+       "Gradients of zeros are dropped before the update.",
        [](const FaultSite& site) {
          return step_fault({.train = [site](CaseSubject& inner, int step, const models::Batch& batch) {
            inner.train(step, batch);

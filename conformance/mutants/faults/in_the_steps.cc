@@ -151,19 +151,19 @@ std::vector<Mutant> mutants_in_the_steps() {
       steps("evaluation-with-first-statistics", "Every evaluation reads the buffers as the first one found them.",
             [](const FaultSite& site) {
               auto first = std::make_shared<std::vector<at::Tensor>>();
-              return StepHooks{.evaluate = [site, first](reference::CaseSubject& inner, int step,
-                                                         const models::Batch& batch) {
-                const reference::NamedTensors buffers = inner.buffers();
-                std::vector<at::Tensor> now;
-                for (const auto& [name, buffer] : buffers) now.push_back(buffer.clone());
-                if (first->empty()) *first = now;
-                for (size_t i = 0; i < now.size(); ++i) {
-                  if (!same_bytes(now[i], first->at(i))) site.happens();
-                  buffers[i].second.copy_(first->at(i));
-                }
-                inner.evaluate(step, batch);
-                for (size_t i = 0; i < now.size(); ++i) buffers[i].second.copy_(now[i]);
-              }};
+              return StepHooks{
+                  .evaluate = [site, first](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+                    const reference::NamedTensors buffers = inner.buffers();
+                    std::vector<at::Tensor> now;
+                    for (const auto& [name, buffer] : buffers) now.push_back(buffer.clone());
+                    if (first->empty()) *first = now;
+                    for (size_t i = 0; i < now.size(); ++i) {
+                      if (!same_bytes(now[i], first->at(i))) site.happens();
+                      buffers[i].second.copy_(first->at(i));
+                    }
+                    inner.evaluate(step, batch);
+                    for (size_t i = 0; i < now.size(); ++i) buffers[i].second.copy_(now[i]);
+                  }};
             },
             {need::evaluation_after_training, need::several_evaluations, need::buffers}),
       steps("evaluation-trains", "An evaluation is executed as a training step.",

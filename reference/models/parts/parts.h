@@ -69,16 +69,16 @@ class Parts : public torch::nn::Module {
 
 /// The content of an input.
 enum class Content {
-  Values,      ///< [rows, width] of data
-  Columns,     ///< [width, rows] of data, divided along dimension 1
-  Halves,      ///< [2, width / 2, rows] of data, divided along dimension 2
-  Ids,         ///< [rows] whole numbers 0 .. 7, int64
-  Mask,        ///< [rows, width] of 1, with on average one in eight 0
-  FirstMask,   ///< a Mask in the first batch and every second one after it, None in the others
-  SecondMask,  ///< a Mask in the second batch and every second one after it, None in the others
-  SecondSpike, ///< [rows, width] of 3e38 in the second batch and every second one after it, of 0 in the others
-  Scale,       ///< [width] of data, passed whole to every micro-batch
-  Target,      ///< the target of the batch, as an input
+  Values,       ///< [rows, width] of data
+  Columns,      ///< [width, rows] of data, divided along dimension 1
+  Halves,       ///< [2, width / 2, rows] of data, divided along dimension 2
+  Ids,          ///< [rows] whole numbers 0 .. 7, int64
+  Mask,         ///< [rows, width] of 1, with on average one in eight 0
+  FirstMask,    ///< a Mask in the first batch and every second one after it, None in the others
+  SecondMask,   ///< a Mask in the second batch and every second one after it, None in the others
+  SecondSpike,  ///< [rows, width] of 3e38 in the second batch and every second one after it, of 0 in the others
+  Scale,        ///< [width] of data, passed whole to every micro-batch
+  Target,       ///< the target of the batch, as an input
 };
 
 /// A model's difference from the plain chain. The functions may be called from several threads, each time with a new

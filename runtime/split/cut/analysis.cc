@@ -8,8 +8,7 @@
 
 namespace plumbline::split {
 
-SplitAnalysis::SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node,
-                             const SplitOptions& options)
+SplitAnalysis::SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node, const SplitOptions& options)
     : graph_(graph),
       stage_of_node_(std::move(stage_of_node)),
       stages_(stage_of_node_.empty() ? 1 : stage_of_node_.back() + 1),

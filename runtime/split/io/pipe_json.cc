@@ -114,7 +114,8 @@ Pipe pipe_from_json(const JsonPlace& place) {
   for (const JsonPlace& item : stage_places) stages.push_back(stage_from_json(item, boundary_places.size()));
   for (const JsonPlace& item : place["shared"].items()) shared.push_back(shared_from_json(item, stage_places.size()));
   if (const auto losses = place.find("local_losses"))
-    for (const JsonPlace& item : losses->items()) local_losses.push_back(local_loss_from_json(item, stage_places.size()));
+    for (const JsonPlace& item : losses->items())
+      local_losses.push_back(local_loss_from_json(item, stage_places.size()));
   return read;
 }
 

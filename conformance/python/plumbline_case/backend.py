@@ -57,6 +57,8 @@ class Backend:
     operators = None
     losses = None
     dtypes = None
+    #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...
+    extras = ()
     input_gradients = False
     parameter_hooks = False
     boundary_hooks = False
@@ -79,6 +81,9 @@ class Backend:
         for what, needed, able in limits:
             if able is not None and (beyond := needed - set(names(able))):
                 return f"{what} beyond those supported: {', '.join(sorted(beyond))}"
+        # A case that has more than the backend knows must not run as if it had not.
+        if beyond := case.extras() - set(names(self.extras)):
+            return f"no {', '.join(sorted(beyond))}"
         for what in ("input_gradients", "parameter_hooks", "boundary_hooks"):
             if case.json[what] and not getattr(self, what):
                 return f"no {what.replace('_', ' ')}"

@@ -157,8 +157,10 @@ class Case:
     def extras(self):
         """The names of what many cases lack and this one has: a backend declines those that it does not implement, since
         ignoring one means running a different case. Of the loss: "class_weights", "added", "local_losses",
-        "loss_divisor"; of the optimizer: "weight_decay", "loss_scale", "skip_nonfinite", "clip"."""
-        optimizer = self.json["optimizer"] or {}
+        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip"."""
+        optimizer = dict(self.json["optimizer"] or {})
+        if optimizer.get("kind") == "adamw":
+            del optimizer["weight_decay"]
         found = {name for name in ("class_weights", "added") if name in self.json["loss"]}
         found |= {name for name in ("weight_decay", "loss_scale", "skip_nonfinite", "clip") if optimizer.get(name)}
         found |= {"local_losses" for stage in range(self.stages) if self.local_losses(stage)}

@@ -15,9 +15,10 @@ def found_in_pytorch(page, hall):
     count, silent = results.bugs(hall, VERSION)
     column = results.columns(page, 2)[0]
     possible = column.counts['pass'] + column.counts['waived']
-    return (f'In `torch.distributed.pipelining` of PyTorch {VERSION} it found **{count} bugs, {silent} of them silent**: wrong '
-            f'gradients, losses\nor outputs, and no error. Of the {possible} runs of the corpus that its `PipelineStage` can '
-            f'do on two ranks, {column.counts["waived"]} go wrong.')
+    return (f'In `torch.distributed.pipelining` of PyTorch {VERSION} it found **{count} bugs**: {silent} give wrong gradients, '
+            f'losses or outputs\n**without an error**, {count - silent} end in an exception, an abort or a hang. Of {possible} '
+            f'runs on two ranks (a test case under a schedule)\nthat its `PipelineStage` takes, {column.counts["waived"]} go '
+            'wrong because of these bugs.')
 
 
 def with_part(file, part):

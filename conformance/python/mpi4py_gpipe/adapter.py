@@ -16,6 +16,7 @@ class GPipe(Backend):
     name, version, level = "GPipe on mpi4py", "1", "stage"
     schedules = ("gpipe",)
     steps = ("train", "eval", "zero_grad", "read")
+    extras = ("loss_divisor", "added", "local_losses", "class_weights")
     delivers = ("forward", "output", "loss", "backward", "grad", "buffer", "param")
     libtorch = importlib.metadata.version("torch").split("+")[0]
 

@@ -104,7 +104,7 @@ struct OptimizerSpec {
   double clip_epsilon = 1e-6;  ///< 1e-6 as in torch.nn.utils.clip_grad_norm_
   NormKind norm = NormKind::Two;
   /// An Optimizer step changes nothing on any stage if a gradient of any stage is not finite.
-  bool skips_nonfinite = false;
+  bool skip_nonfinite = false;
   /// The backward of each loss begins with this factor; an Optimizer step first divides all gradients by it.
   double loss_scale = 1.0;
 };

@@ -32,12 +32,14 @@ std::string partition_stages(const reference::Case& c, int stages, uint64_t seed
   for (int stage = 0; stage < first.num_stages(); ++stage) {
     const split::StageState state = split::make_stage_state(first, stage);
     std::vector<const graph::Graph*> graphs;
+    std::vector<std::vector<char>> has_gradient;
     for (split::Pipe& pipe : plan.pipes) {
+      has_gradient.push_back(engine::gradients_that_come_back(pipe, stage));
       split::bind(pipe.stages[stage].graph, state);
       graphs.push_back(&pipe.stages[stage].graph);
     }
     try {
-      engine::PartitionedStage(stage, graphs, engine::gradients_that_come_back(first, stage), options);
+      engine::PartitionedStage(stage, graphs, std::move(has_gradient), options);
     } catch (const InputError& error) {
       return error.what();
     }

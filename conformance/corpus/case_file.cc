@@ -139,10 +139,10 @@ reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
   optimizer.kind = static_cast<reference::OptimizerKind>(place["kind"].one_of(kOptimizers));
   if (optimizer.kind == reference::OptimizerKind::Sgd)
     place.expect_only({"kind", "learning_rate", "momentum", "weight_decay", "clip_norm", "clip_epsilon", "norm",
-                       "skips_nonfinite", "loss_scale"});
+                       "skip_nonfinite", "loss_scale"});
   else
     place.expect_only({"kind", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm",
-                       "clip_epsilon", "norm", "skips_nonfinite", "loss_scale"});
+                       "clip_epsilon", "norm", "skip_nonfinite", "loss_scale"});
   optimizer.learning_rate = place["learning_rate"].not_negative();
   for (const auto& [key, member] :
        {std::pair{"momentum", &reference::OptimizerSpec::momentum},
@@ -154,7 +154,10 @@ reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
         std::pair{"loss_scale", &reference::OptimizerSpec::loss_scale}})
     if (const auto value = place.find(key)) optimizer.*member = value->not_negative();
   if (const auto norm = place.find("norm")) optimizer.norm = static_cast<reference::NormKind>(norm->one_of(kNorms));
-  if (const auto skips = place.find("skips_nonfinite")) optimizer.skips_nonfinite = skips->boolean();
+  if (const auto skips = place.find("skip_nonfinite")) optimizer.skip_nonfinite = skips->boolean();
+  for (const char* key : {"norm", "clip_epsilon"})
+    if (const auto value = place.find(key); value && optimizer.clip_norm == 0)
+      value->refuse("without a clip_norm that is not 0");
   if (optimizer.loss_scale == 0) place["loss_scale"].refuse("expected a factor that is not 0");
   return optimizer;
 }

@@ -91,7 +91,7 @@ steps = [
   {kind = "freeze", parameters = "layers.[34].*"}, {kind = "unfreeze", parameters = "*"}, "optimizer", "eval", "read",
 ]
 repeat_steps = 3
-optimizer = {kind = "adamw", learning_rate = 0.5, beta1 = 0.25, beta2 = 0.125, epsilon = 2, weight_decay = 0.0625, clip_norm = 3, clip_epsilon = 4, norm = "inf", skips_nonfinite = true, loss_scale = 8}
+optimizer = {kind = "adamw", learning_rate = 0.5, beta1 = 0.25, beta2 = 0.125, epsilon = 2, weight_decay = 0.0625, clip_norm = 3, clip_epsilon = 4, norm = "inf", skip_nonfinite = true, loss_scale = 8}
 input_gradients = true
 keyword_inputs = true
 parameter_hooks = true
@@ -114,7 +114,7 @@ data = 5
   EXPECT_EQ(c.optimizer.clip_norm, 3);
   EXPECT_EQ(c.optimizer.clip_epsilon, 4);
   EXPECT_EQ(c.optimizer.norm, reference::NormKind::Infinity);
-  EXPECT_TRUE(c.optimizer.skips_nonfinite);
+  EXPECT_TRUE(c.optimizer.skip_nonfinite);
   EXPECT_EQ(c.optimizer.loss_scale, 8);
   EXPECT_EQ(c.division, reference::Division::Nobody);
   ASSERT_EQ(c.steps.size(), 27u);

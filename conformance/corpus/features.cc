@@ -120,7 +120,7 @@ void add_of_steps(const reference::Case& c, std::set<std::string>& found) {
   if (optimizes) found.insert("optimizer");
   if (c.optimizer.clip_norm != 0) found.insert("clipping");
   if (c.optimizer.loss_scale != 1) found.insert("loss-scaling");
-  if (c.optimizer.skips_nonfinite) found.insert("skipped-steps");
+  if (c.optimizer.skip_nonfinite) found.insert("skipped-steps");
   if (trained > 1 && !optimizes) found.insert("accumulation");
 }
 

@@ -152,7 +152,7 @@ class CaseFiles {
     else if (spec.weight_decay != 0)
       json["weight_decay"] = spec.weight_decay;
     if (spec.loss_scale != 1) json["loss_scale"] = spec.loss_scale;
-    if (spec.skips_nonfinite) json["skip_nonfinite"] = true;
+    if (spec.skip_nonfinite) json["skip_nonfinite"] = true;
     if (spec.clip_norm != 0)
       json["clip"] = {{"norm", spec.norm == reference::NormKind::Two ? Json(2) : Json("inf")},
                       {"max", spec.clip_norm},

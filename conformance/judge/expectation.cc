@@ -75,7 +75,6 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
   reference::Case sums = c;
   sums.loss.reduction = reference::Reduction::Sum;
   sums.division = reference::Division::Nobody;
-  sums.optimizer.loss_scale = 1.0;
   reference::WholeModelOptions options;
   options.by_microbatch = false;
   options.dtype = reference::Dtype::F64;

@@ -83,7 +83,7 @@ const Need added_losses{"losses of early stages that are added", [](const Mutant
 const Need clipping{"gradients that are clipped", [](const MutantRun& run) { return run.of.optimizer.clip_norm != 0; }};
 const Need loss_scale{"losses that are scaled", [](const MutantRun& run) { return run.of.optimizer.loss_scale != 1; }};
 const Need skipped_steps{"steps that are skipped when a gradient is not finite",
-                         [](const MutantRun& run) { return run.of.optimizer.skips_nonfinite; }};
+                         [](const MutantRun& run) { return run.of.optimizer.skip_nonfinite; }};
 }  // namespace need
 
 const std::vector<Mutant>& mutants() {

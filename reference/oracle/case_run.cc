@@ -1,5 +1,7 @@
 #include "reference/oracle/case_run.h"
 
+#include <ATen/ops/div.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
@@ -7,7 +9,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <set>
 
 #include "reference/loss.h"
 
@@ -48,27 +49,25 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spe
                                                         .weight_decay(spec.weight_decay));
 }
 
-/// Multiplies or divides each gradient in place, one that several parameters share once.
+/// Replaces each gradient, not in place: several may share one memory (sum_of.h).
 template <class Change>
-void for_each_gradient(const CaseSubject& subject, Change&& change) {
+void change_gradients(const CaseSubject& subject, Change&& change) {
   const c10::NoGradGuard no_grad;
-  std::set<const void*> seen;
   for (const auto& [name, parameter] : subject.parameters())
-    if (at::Tensor grad = parameter.grad(); grad.defined() && seen.insert(grad.unsafeGetTensorImpl()).second)
-      change(grad);
+    if (at::Tensor& grad = parameter.mutable_grad(); grad.defined()) grad = change(grad);
 }
 
-/// The steps of an Optimizer step that precede the update: unscaling and clipping, in place. False if the step is to be
+/// The steps of an Optimizer step that precede the update: unscaling and clipping. False if the step is to be
 /// skipped.
 bool prepare_gradients(const Case& c, int step, const CaseSubject& subject, Results& results) {
   const OptimizerSpec& spec = c.optimizer;
-  if (spec.skips_nonfinite && !std::isfinite(subject.gradient_norm(NormKind::Infinity))) return false;
-  if (spec.loss_scale != 1.0) for_each_gradient(subject, [&](at::Tensor& grad) { grad.div_(spec.loss_scale); });
+  if (spec.skip_nonfinite && !std::isfinite(subject.gradient_norm(NormKind::Infinity))) return false;
+  if (spec.loss_scale != 1.0) change_gradients(subject, [&](const at::Tensor& grad) { return at::div(grad, spec.loss_scale); });
   if (spec.clip_norm == 0.0) return true;
   const double norm = subject.gradient_norm(spec.norm);
   put(results, {step, ResultKind::GradNorm, -1, -1, "norm"}, at::scalar_tensor(norm, at::kDouble));
   const double factor = spec.clip_norm / (norm + spec.clip_epsilon);
-  if (factor < 1.0) for_each_gradient(subject, [&](at::Tensor& grad) { grad.mul_(factor); });
+  if (factor < 1.0) change_gradients(subject, [&](const at::Tensor& grad) { return at::mul(grad, factor); });
   return true;
 }
 

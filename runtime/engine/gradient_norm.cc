@@ -7,9 +7,13 @@
 #include <ATen/ops/sum.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "runtime/engine/plan/agreement.h"
 #include "runtime/transport/collectives.h"
 
 namespace plumbline::engine {
@@ -30,28 +34,21 @@ Shares own_shares(const std::map<int, split::StageState>& states, Norm norm) {
   return shares;
 }
 
-/// "name\0" and the eight bytes of the number, for each parameter.
-std::vector<std::byte> packed(const Shares& shares) {
-  std::vector<std::byte> bytes;
-  const auto append = [&](const void* from, size_t size) {
-    const auto* first = static_cast<const std::byte*>(from);
-    bytes.insert(bytes.end(), first, first + size);
-  };
+/// The name and the eight bytes of the number, for each parameter.
+Beliefs texts(const Shares& shares) {
+  Beliefs list;
   for (const auto& [name, share] : shares) {
-    append(name.c_str(), name.size() + 1);
-    append(&share, sizeof share);
+    list.push_back(name);
+    list.emplace_back(reinterpret_cast<const char*>(&share), sizeof share);
   }
-  return bytes;
+  return list;
 }
 
-void unpack(std::span<const std::byte> bytes, Shares& into) {
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  for (size_t at = 0; at < bytes.size();) {
-    const std::string name = text + at;
+void take(const Beliefs& list, Shares& into) {
+  for (size_t i = 0; i + 1 < list.size(); i += 2) {
     double share = 0;
-    std::memcpy(&share, text + at + name.size() + 1, sizeof share);
-    into.emplace(name, share);
-    at += name.size() + 1 + sizeof share;
+    std::memcpy(&share, list[i + 1].data(), sizeof share);
+    into.emplace(list[i], share);
   }
 }
 
@@ -63,9 +60,10 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double gradient_norm(const std::map<int, split::StageState>& states, Norm norm, transport::Transport& transport,
                      const transport::Deadline& deadline) {
   Shares all;
-  for (const std::vector<std::byte>& bytes :
-       transport::gather_bytes(transport, 0, packed(own_shares(states, norm)), deadline))
-    unpack(bytes, all);
+  const std::string mine = packed(texts(own_shares(states, norm)));
+  for (const std::vector<std::byte>& theirs :
+       transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)), deadline))
+    take(unpacked(theirs), all);
   double total = 0;
   for (const auto& [name, share] : all) total = norm == Norm::Two ? total + share : larger(total, share);
   total = norm == Norm::Two ? std::sqrt(total) : total;

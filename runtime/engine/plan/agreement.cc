@@ -6,7 +6,6 @@
 #include "runtime/transport/collectives.h"
 
 namespace plumbline::engine {
-namespace {
 
 /// The size of each text, then the text.
 std::string packed(const Beliefs& beliefs) {
@@ -27,8 +26,6 @@ Beliefs unpacked(std::span<const std::byte> bytes) {
   }
   return beliefs;
 }
-
-}  // namespace
 
 void require_agreement(const Beliefs& mine, transport::Transport& transport, const transport::Deadline& deadline,
                        const std::function<std::string(std::span<const Beliefs> of_rank)>& contradiction) {

@@ -132,14 +132,15 @@ std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
     context_.states.emplace(stage, split::make_stage_state(plan.pipes.front(), stage));
   const split::StageState& state = context_.states.at(stage);
   std::vector<const graph::Graph*> graphs;
+  std::vector<std::vector<char>> has_gradient;
   for (split::Pipe& pipe : plan.pipes) {
     split::bind(pipe.stages[stage].graph, state);
+    has_gradient.push_back(gradients_that_come_back(pipe, stage));
     graphs.push_back(&pipe.stages[stage].graph);
   }
   std::unique_ptr<PartitionedStage> partitioned;
   if (options.remat.on() && made.backward)
-    partitioned = std::make_unique<PartitionedStage>(stage, graphs, gradients_that_come_back(plan.pipes.front(), stage),
-                                                     options.remat);
+    partitioned = std::make_unique<PartitionedStage>(stage, graphs, std::move(has_gradient), options.remat);
   std::vector<std::string> choices = partitioned ? partitioned->choices() : no_choices(graphs.size());
   StepPlan::Stage& added = made.stages.emplace_back();
   added.state = &state;

@@ -36,7 +36,8 @@ std::string describe(const partition::Partition& partition) {
 
 }  // namespace
 
-PartitionedStage::PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<char> has_gradient,
+PartitionedStage::PartitionedStage(int stage, std::vector<const graph::Graph*> graphs,
+                                   std::vector<std::vector<char>> has_gradient,
                                    RematOptions options)
     : stage_(stage),
       graphs_(std::move(graphs)),
@@ -69,7 +70,7 @@ PartitionedStage::Made PartitionedStage::make(int variant, std::span<const at::T
     if (inputs[i].defined() && !inputs[i].is_contiguous()) made.strides[i] = inputs[i].strides().vec();
   for (const graph::Attribute& attribute : graph.attributes) made.requires_grad.push_back(requires_gradient(attribute));
   try {
-    partition::JointTrace trace = trace_stage(graph, has_gradient_, inputs);
+    partition::JointTrace trace = trace_stage(graph, has_gradient_[variant], inputs);
     if (!has_backward(trace.graph)) return made;
     partition::PartitionOptions options = partition::parse_partition_mode(options_.mode);
     options.static_inputs = trace.static_inputs;

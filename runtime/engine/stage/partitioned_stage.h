@@ -25,9 +25,10 @@ class PartitionedStage {
   static constexpr size_t kMaxPartitions = 8;
 
   /// `graphs`, indexed by variant: the captures of the stage, bound to its parameters; they must outlive this object.
-  /// `has_gradient` comes from gradients_that_come_back(). Traces each graph once (trace_stage()). Throws InputError
+  /// `has_gradient`, by graph, comes from gradients_that_come_back(). Traces each graph once (trace_stage()). Throws InputError
   /// naming the stage for a graph that cannot be traced or partitioned.
-  PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<char> has_gradient,
+  PartitionedStage(int stage, std::vector<const graph::Graph*> graphs,
+                   std::vector<std::vector<char>> has_gradient,
                    RematOptions options);
   ~PartitionedStage();
   PartitionedStage(const PartitionedStage&) = delete;
@@ -59,7 +60,7 @@ class PartitionedStage {
 
   int stage_;
   std::vector<const graph::Graph*> graphs_;
-  std::vector<char> has_gradient_;
+  std::vector<std::vector<char>> has_gradient_;  // by variant
   RematOptions options_;
   std::vector<std::vector<Made>> partitions_;  // by variant; most recently used first
   std::vector<std::string> choices_;

@@ -23,6 +23,12 @@ void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, c
   }
 }
 
+void require_scalar(const at::Tensor& loss, const std::string& name, int microbatch) {
+  if (!loss.defined() || loss.numel() != 1)
+    throw InputError("engine: " + name + " of micro-batch " + std::to_string(microbatch) + " is " +
+                     graph::describe(loss) + "; a scalar is needed");
+}
+
 }  // namespace
 
 void Step::receive_forward(int stage, int microbatch) {
@@ -73,12 +79,9 @@ void Step::forward(int stage, int microbatch) {
   });
   check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
   state.remaining_consumers = stage_of(stage).consumers[context_.replica_of(microbatch)];
-  if (last) {
+  if (last)
     for (const at::Tensor& output : state.outputs)
       result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);
-    // Whether a loss of its own stage is among the outputs must not depend on the number of stages.
-    for (const split::LocalLoss& loss : pipe.local_losses) result_.outputs[microbatch].at(loss.model_output).reset();
-  }
   if (context_.options.observer)
     for (int b : pipe.stages[stage].outputs)
       context_.options.observer->on_forward(stage, microbatch, pipe.boundaries[b].name,
@@ -98,8 +101,11 @@ void Step::take_local_losses(int stage, int microbatch) {
   std::vector<at::Tensor>& losses = result_.local_losses[microbatch];
   for (const split::LocalLoss& local : pipe.local_losses) {
     if (local.stage != stage) continue;
-    const at::Tensor& made = state.outputs[local.output];
+    at::Tensor& made = state.outputs[local.output];
     at::Tensor loss = context_.options.local_loss ? context_.options.local_loss(made) : made;
+    require_scalar(loss, "local loss " + std::to_string(local.model_output), microbatch);
+    // None among the outputs of the last stage, as the losses of other stages: the number of stages must not matter.
+    if (context_.is_last(stage)) made.reset();
     losses.resize(std::max(losses.size(), static_cast<size_t>(local.model_output) + 1));
     losses[local.model_output] = loss.detach();
     state.local_losses.push_back(std::move(loss));
@@ -114,8 +120,7 @@ void Step::compute_loss(MicrobatchState& state, int microbatch) {
     throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + graph::error_text(error));
   }
   if (!state.loss.defined() && !plan_.backward) return;
-  if (!state.loss.defined() || state.loss.numel() != 1)
-    throw InputError("engine: the loss of a micro-batch is " + graph::describe(state.loss) + "; a scalar is needed");
+  require_scalar(state.loss, "the loss", microbatch);
   result_.losses[microbatch] = state.loss.detach();
 }
 

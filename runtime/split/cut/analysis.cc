@@ -27,18 +27,20 @@ SplitAnalysis::SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_o
     graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) { add_use(v, stage); });
     draws_[stage] = draws_[stage] || graph::draws_random_numbers(graph.nodes[i]);
   }
-  add_output_uses(options.local_losses);
+  add_output_uses(options);
   follow_writes();
   find_gradients(options);
 }
 
 /// The last stage uses the model's outputs, except those that stay where they are made.
-void SplitAnalysis::add_output_uses(const std::vector<int>& local_losses) {
+void SplitAnalysis::add_output_uses(const SplitOptions& options) {
   std::vector<char> stays(graph_.outputs.size(), 0);
-  for (int i : local_losses) {
+  for (int i : options.local_losses) {
     const std::string place = "split: local loss " + std::to_string(i);
     if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
       throw InputError(place + ": the model has " + std::to_string(graph_.outputs.size()) + " outputs");
+    if (stays[i] != 0 || (options.loss_outputs && std::ranges::find(*options.loss_outputs, i) != options.loss_outputs->end()))
+      throw InputError(place + " is named twice; each output is a loss once, of its stage or of the last one");
     stays[i] = 1;
     const graph::ValueId v = graph_.outputs[i];
     if (v == graph::kNoValue) continue;

@@ -64,7 +64,7 @@ class SplitAnalysis {
   bool records_gradient(const graph::Node& node) const;
   bool required_gradient_before(graph::ValueId v, const Memory& memory, int stage) const;
   [[noreturn]] void refuse_change(const Write& write, graph::ValueId seen, int stage) const;
-  void add_output_uses(const std::vector<int>& local_losses);
+  void add_output_uses(const SplitOptions& options);
   void find_gradients(const SplitOptions& options);
 
   const graph::Graph& graph_;

@@ -62,8 +62,9 @@ Tensors composed_weights(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, layer("1", net.chain(3, 5, h)))};
 }
 
-/// A running sum of the values of a part is written and then added, in training; an evaluation adds it only. Of two and of
-/// four stages, the one that adds it computes part 3 from the result: a wrong sum in a recomputation changes gradients.
+/// A running sum of the values of a part is written and then added, in training; an evaluation adds it only. Of two and
+/// of four stages, the one that adds it computes part 3 from the result: a wrong sum in a recomputation changes
+/// gradients.
 Tensors reads_buffer(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 2, in[0]);
   at::Tensor seen = net.named_buffers()["seen"];

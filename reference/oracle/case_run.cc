@@ -62,7 +62,8 @@ void change_gradients(const CaseSubject& subject, Change&& change) {
 bool prepare_gradients(const Case& c, int step, const CaseSubject& subject, Results& results) {
   const OptimizerSpec& spec = c.optimizer;
   if (spec.skip_nonfinite && !std::isfinite(subject.gradient_norm(NormKind::Infinity))) return false;
-  if (spec.loss_scale != 1.0) change_gradients(subject, [&](const at::Tensor& grad) { return at::div(grad, spec.loss_scale); });
+  if (spec.loss_scale != 1.0)
+    change_gradients(subject, [&](const at::Tensor& grad) { return at::div(grad, spec.loss_scale); });
   if (spec.clip_norm == 0.0) return true;
   const double norm = subject.gradient_norm(spec.norm);
   put(results, {step, ResultKind::GradNorm, -1, -1, "norm"}, at::scalar_tensor(norm, at::kDouble));

@@ -4,6 +4,9 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "runtime/error.h"
 
 namespace plumbline::reference {
@@ -64,6 +67,61 @@ TEST(CaseRun, ACopyWithoutAGradientShows) {
                                              "0/param/-/-/w"};
   EXPECT_EQ(recorded({with_gradient(1, 2), at::full({2}, 1.0)}), expected);
   EXPECT_EQ(recorded({at::full({2}, 1.0), with_gradient(1, 2)}), expected);
+}
+
+/// Two parameters whose gradients each train step sets, and the norm that the case is told.
+class TwoParameters : public CaseSubject {
+ public:
+  TwoParameters(double first, double second, double norm) : first_(first), second_(second), norm_(norm) {}
+  void train(int, const models::Batch&) override {
+    a.mutable_grad() = at::full({1}, first_);
+    b.mutable_grad() = at::full({1}, second_);
+  }
+  void evaluate(int, const models::Batch&) override {}
+  void zero_grad() override {}
+  void set_trainable(const std::string&, bool) override {}
+  std::vector<std::pair<std::string, at::Tensor>> parameters() const override { return {{"a", a}, {"b", b}}; }
+  std::vector<std::pair<std::string, at::Tensor>> buffers() const override { return {}; }
+  double gradient_norm(NormKind) const override { return norm_; }
+  at::Tensor a = at::zeros({1}), b = at::zeros({1});
+
+ private:
+  double first_, second_, norm_;
+};
+
+/// Unscaled, then clipped, then updated; the expected numbers are worked out by hand.
+TEST(CaseRun, AnOptimizerStepUnscalesThenClips) {
+  Case c;
+  c.model = "exact-mlp";
+  c.steps = {StepKind::Train, StepKind::Optimizer, StepKind::Read};
+  c.optimizer.learning_rate = 1;
+  c.optimizer.loss_scale = 4;
+  c.optimizer.clip_norm = 2;
+  c.optimizer.clip_epsilon = 3;
+  TwoParameters subject(12, -16, 5);  // 3 and -4 unscaled: the norm 5, the factor 2 / (5 + 3)
+  Results results;
+  run_case(c, 1, subject, results);
+  EXPECT_EQ(subject.a.item<float>(), -0.75);
+  EXPECT_EQ(subject.b.item<float>(), 1);
+  EXPECT_EQ(results.at("1/grad-norm/-/-/norm").item<double>(), 5);
+  EXPECT_EQ(results.at("2/grad/-/-/a").item<float>(), 0.75);
+  EXPECT_FALSE(results.contains("0/grad/-/-/a")) << "of a train step with an optimizer";
+}
+
+TEST(CaseRun, NothingIsClippedBelowTheLimitAndNothingUpdatedAfterAnOverflow) {
+  Case c;
+  c.model = "exact-mlp";
+  c.steps = {StepKind::Train, StepKind::Optimizer};
+  c.optimizer.learning_rate = 1;
+  c.optimizer.clip_norm = 9;
+  c.optimizer.skip_nonfinite = true;
+  for (const double norm : {5.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    TwoParameters subject(3, -4, norm);
+    Results results;
+    run_case(c, 1, subject, results);
+    EXPECT_EQ(subject.a.item<float>(), std::isfinite(norm) ? -3 : 0);
+    EXPECT_EQ(results.contains("1/grad-norm/-/-/norm"), std::isfinite(norm));
+  }
 }
 
 /// Logs its calls.

@@ -344,7 +344,7 @@ TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
     o.loss = [](const Tensors& out, const at::Tensor& target) { return out[0] - target; };
   };
   expect_contains(refusal(schedule::make_schedule("gpipe", 1, 2), 1, vector_loss, {x}, y),
-                  {"the loss of a micro-batch is f32[2,6]; a scalar is needed"});
+                  {"the loss of micro-batch 0 is f32[2,6]; a scalar is needed"});
 }
 
 }  // namespace

@@ -325,7 +325,9 @@ TEST(Split, RefusesALocalLossThatIsNone) {
   const graph::Graph graph = graph::parse_graph(kWithLosses);
   const auto refusal = [&](int output) { return testing::refusal([&] { split(graph, {.local_losses = {output}}); }); };
   EXPECT_EQ(refusal(3), "split: local loss 3: the model has 3 outputs");
-  EXPECT_TRUE(testing::refusal([&] { split(graph, {.local_losses = {1, 1}}); }).starts_with("split: local loss 1 is named twice"));
+  EXPECT_TRUE(testing::refusal([&] {
+                split(graph, {.local_losses = {1, 1}});
+              }).starts_with("split: local loss 1 is named twice"));
   EXPECT_TRUE(testing::refusal([&] {
                 split(graph, {.loss_outputs = std::vector<int>{0, 1}, .local_losses = {1}});
               }).starts_with("split: local loss 1 is named twice"));

@@ -169,14 +169,17 @@ std::vector<Mutant> mutants_in_the_loss() {
              return right({outputs[0]}, target);
            },
            {need::training, need::added_losses}),
-      loss("added-loss-detached", "The losses of early stages are added without their gradients.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             std::vector<at::Tensor> detached = outputs;
-             for (size_t i = 1; i < detached.size(); ++i) detached[i] = detached[i].detach();
-             const at::Tensor value = right(detached, target), expected = right(outputs, target);
-             return at::add(value, at::mul(expected.detach(), 0));
-           },
-           {need::training, need::added_losses}),
+      with_options("added-loss-detached", "The losses of early stages are added without their gradients.",
+                   [](engine::EngineOptions& options) {
+                     options.loss = [right = options.loss](const std::vector<at::Tensor>& outputs,
+                                                           const at::Tensor& target) {
+                       std::vector<at::Tensor> detached = outputs;
+                       for (size_t i = 1; i < detached.size(); ++i)
+                         if (detached[i].defined()) detached[i] = detached[i].detach();
+                       return right(detached, target);
+                     };
+                   },
+                   {need::training, need::added_losses}),
       loss("only-one-loss-added", "Only the first of the losses of early stages is added.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              return right({outputs[0], outputs[1]}, target);
@@ -199,7 +202,7 @@ std::vector<Mutant> mutants_in_the_loss() {
                  [taken = 0](const at::Tensor&, const at::Tensor& right, const FaultSite&) mutable {
                    return taken++ == 0 ? right : right.detach();
                  }),
-      local_loss("local-loss-of-last-rank-lost", "The last rank that makes such losses drops them.",
+      local_loss("local-losses-of-first-rank-only", "Ranks after the first drop the losses of their stages.",
                  [](const at::Tensor&, const at::Tensor& right, const FaultSite& site) {
                    return site.rank == 0 ? right : right.detach();
                  }),

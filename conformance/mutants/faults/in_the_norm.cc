@@ -21,11 +21,16 @@ using WrongNorm = std::function<double(const CaseSubject& inner, NormKind kind, 
 
 Mutant norm(std::string name, std::string what, WrongNorm wrong, std::vector<Need> needs = {need::clipping},
             int least_ranks = 1) {
+  const bool skips = !needs.empty() && needs.front().what == need::skipped_steps.what;
   return {std::move(name), std::move(what),
-          [wrong = std::move(wrong)](const FaultSite& site) {
-            return step_fault({.gradient_norm = [site, wrong](const CaseSubject& inner, NormKind kind) {
-              const double right = inner.gradient_norm(kind), value = wrong(inner, kind, right, site);
-              if (value != right) site.happens();
+          [wrong = std::move(wrong), skips](const FaultSite& site) {
+            return step_fault({.gradient_norm = [site, wrong, skips](const CaseSubject& inner, NormKind kind) {
+              const double right = inner.gradient_norm(kind);
+              // A step that will be skipped is not clipped, and of the norm before it only whether it is finite counts.
+              const bool asks_finite = site.of.optimizer.skip_nonfinite && kind == NormKind::Infinity;
+              if (asks_finite && !std::isfinite(right) && !skips) return right;
+              const double value = wrong(inner, kind, right, site);
+              if (asks_finite ? std::isfinite(value) != std::isfinite(right) : value != right) site.happens();
               return value;
             }});
           },

@@ -37,8 +37,7 @@ std::string describe(const partition::Partition& partition) {
 }  // namespace
 
 PartitionedStage::PartitionedStage(int stage, std::vector<const graph::Graph*> graphs,
-                                   std::vector<std::vector<char>> has_gradient,
-                                   RematOptions options)
+                                   std::vector<std::vector<char>> has_gradient, RematOptions options)
     : stage_(stage),
       graphs_(std::move(graphs)),
       has_gradient_(std::move(has_gradient)),

@@ -25,10 +25,9 @@ class PartitionedStage {
   static constexpr size_t kMaxPartitions = 8;
 
   /// `graphs`, indexed by variant: the captures of the stage, bound to its parameters; they must outlive this object.
-  /// `has_gradient`, by graph, comes from gradients_that_come_back(). Traces each graph once (trace_stage()). Throws InputError
-  /// naming the stage for a graph that cannot be traced or partitioned.
-  PartitionedStage(int stage, std::vector<const graph::Graph*> graphs,
-                   std::vector<std::vector<char>> has_gradient,
+  /// `has_gradient`, by graph, comes from gradients_that_come_back(). Traces each graph once (trace_stage()). Throws
+  /// InputError naming the stage for a graph that cannot be traced or partitioned.
+  PartitionedStage(int stage, std::vector<const graph::Graph*> graphs, std::vector<std::vector<char>> has_gradient,
                    RematOptions options);
   ~PartitionedStage();
   PartitionedStage(const PartitionedStage&) = delete;

@@ -16,7 +16,7 @@ TEST(PartitionedStage, IsMadeOnceForEachLayoutAndEachChoiceOfParameters) {
   });
   const at::Tensor x = at::rand({4, 4}), twice = at::rand({4, 8}).narrow(1, 0, 4);
   const graph::Graph graph = partition::capture_of(*module, module->body, {x});
-  PartitionedStage stage(0, {&graph}, {1}, {"default"});
+  PartitionedStage stage(0, {&graph}, {{1}}, {"default"});
   const auto partition_of = [&](const at::Tensor& input) { return stage.of(0, partition::Tensors{input}); };
   partition::PartitionedGraph* const first = partition_of(x);
   EXPECT_NE(partition_of(x.t()), first);
@@ -43,7 +43,7 @@ TEST(PartitionedStage, KeepsABoundedNumberOfPartitions) {
   });
   const at::Tensor x = at::rand({3, 4}), w = module->parameters()[0];
   const graph::Graph graph = partition::capture_of(*module, module->body, {x});
-  PartitionedStage stage(0, {&graph}, {1}, {"min-cut"});
+  PartitionedStage stage(0, {&graph}, {{1}}, {"min-cut"});
   const std::vector<std::string> choices = stage.choices();
   const int64_t layouts = PartitionedStage::kMaxPartitions + 1;
   for (int round = 0; round < 2; ++round) {

@@ -64,7 +64,7 @@ TEST(StageTrace, ALinearLayerOnChunksOfTheSecondDimensionHasTheBitsOfEagerMode) 
   });
   const at::Tensor whole = at::randn({4, 6, 16}).to(at::kBFloat16), chunk = whole.narrow(1, 2, 2);
   const graph::Graph graph = partition::capture_of(*module, module->body, {chunk});
-  PartitionedStage stage(0, {&graph}, {1}, {"default"});
+  PartitionedStage stage(0, {&graph}, {{1}}, {"default"});
   for (const at::Tensor& x : {chunk, chunk.contiguous(), chunk}) {
     partition::Tensors outputs;
     stage.of(0, partition::Tensors{x})->run(partition::Tensors{x}, outputs);

@@ -39,7 +39,8 @@ void SplitAnalysis::add_output_uses(const SplitOptions& options) {
     const std::string place = "split: local loss " + std::to_string(i);
     if (i < 0 || i >= static_cast<int>(graph_.outputs.size()))
       throw InputError(place + ": the model has " + std::to_string(graph_.outputs.size()) + " outputs");
-    if (stays[i] != 0 || (options.loss_outputs && std::ranges::find(*options.loss_outputs, i) != options.loss_outputs->end()))
+    if (stays[i] != 0 ||
+        (options.loss_outputs && std::ranges::find(*options.loss_outputs, i) != options.loss_outputs->end()))
       throw InputError(place + " is named twice; each output is a loss once, of its stage or of the last one");
     stays[i] = 1;
     const graph::ValueId v = graph_.outputs[i];

@@ -1,7 +1,5 @@
 #include "reference/oracle/case_run.h"
 
-#include <ATen/ops/div.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
@@ -49,12 +47,17 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spe
                                                         .weight_decay(spec.weight_decay));
 }
 
-/// Replaces each gradient, not in place: several may share one memory (sum_of.h).
+/// Replaces each gradient; several may share one memory (sum_of.h), so `change` works on a clone, with the operators in
+/// place whose rounding of a number the contract states.
 template <class Change>
 void change_gradients(const CaseSubject& subject, Change&& change) {
   const c10::NoGradGuard no_grad;
   for (const auto& [name, parameter] : subject.parameters())
-    if (at::Tensor& grad = parameter.mutable_grad(); grad.defined()) grad = change(grad);
+    if (at::Tensor& grad = parameter.mutable_grad(); grad.defined()) {
+      at::Tensor own = grad.clone();
+      change(own);
+      grad = own;
+    }
 }
 
 /// The steps of an Optimizer step that precede the update: unscaling and clipping. False if the step is to be
@@ -62,13 +65,12 @@ void change_gradients(const CaseSubject& subject, Change&& change) {
 bool prepare_gradients(const Case& c, int step, const CaseSubject& subject, Results& results) {
   const OptimizerSpec& spec = c.optimizer;
   if (spec.skip_nonfinite && !std::isfinite(subject.gradient_norm(NormKind::Infinity))) return false;
-  if (spec.loss_scale != 1.0)
-    change_gradients(subject, [&](const at::Tensor& grad) { return at::div(grad, spec.loss_scale); });
+  if (spec.loss_scale != 1.0) change_gradients(subject, [&](at::Tensor& grad) { grad.div_(spec.loss_scale); });
   if (spec.clip_norm == 0.0) return true;
   const double norm = subject.gradient_norm(spec.norm);
   put(results, {step, ResultKind::GradNorm, -1, -1, "norm"}, at::scalar_tensor(norm, at::kDouble));
   const double factor = spec.clip_norm / (norm + spec.clip_epsilon);
-  if (factor < 1.0) change_gradients(subject, [&](const at::Tensor& grad) { return at::mul(grad, factor); });
+  if (factor < 1.0) change_gradients(subject, [&](at::Tensor& grad) { grad.mul_(factor); });
   return true;
 }
 

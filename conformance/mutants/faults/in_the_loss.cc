@@ -6,6 +6,7 @@
 
 #include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/mutants.h"
+#include "conformance/mutants/options_mutant.h"
 #include "conformance/mutants/same_bytes.h"
 
 namespace plumbline::conformance {
@@ -34,20 +35,6 @@ Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Nee
           std::move(needs)};
 }
 
-Mutant with_options(std::string name, std::string what, std::function<void(engine::EngineOptions&)> change,
-                    std::vector<Need> needs) {
-  return {std::move(name), std::move(what),
-          [change = std::move(change)](const FaultSite& site) {
-            Fault fault;
-            fault.options = [site, change](engine::EngineOptions& options) {
-              site.happens();
-              change(options);
-            };
-            return fault;
-          },
-          std::move(needs)};
-}
-
 /// Changes the local losses of the rank. `wrong` is copied for each rank, with the state that it captures.
 Mutant local_loss(
     std::string name, std::string what,
@@ -59,7 +46,7 @@ Mutant local_loss(
             fault.options = [site, wrong](engine::EngineOptions& options) {
               options.local_loss = [site, wrong, right = options.local_loss](const at::Tensor& made) mutable {
                 const at::Tensor expected = right(made), value = wrong(made, expected, site);
-                if (value.requires_grad() != expected.requires_grad() || !same_bytes(value, expected)) site.happens();
+                if (!same_bytes(value, expected)) site.happens();
                 return value;
               };
             };
@@ -153,12 +140,12 @@ std::vector<Mutant> mutants_in_the_loss() {
              return right(outputs, target).mul(rows);
            },
            {need::mean_loss}),
-      with_options("mean-of-means", "Micro-batches of different sizes have the same weight in a mean loss.",
-                   [](engine::EngineOptions& options) { options.mean_loss = false; },
-                   {need::training, need::mean_loss, need::uneven_rows}),
-      with_options("sum-weighted", "A sum loss is weighted by rows like a mean loss.",
-                   [](engine::EngineOptions& options) { options.mean_loss = true; },
-                   {need::training, need::sum_loss, need::uneven_rows}),
+      options_mutant("mean-of-means", "Micro-batches of different sizes have the same weight in a mean loss.",
+                     [](engine::EngineOptions& options) { options.mean_loss = false; },
+                     {need::training, need::mean_loss, need::uneven_rows}),
+      options_mutant("sum-weighted", "A sum loss is weighted by rows like a mean loss.",
+                     [](engine::EngineOptions& options) { options.mean_loss = true; },
+                     {need::training, need::sum_loss, need::uneven_rows}),
       loss("loss-divided-again", "A loss that the user divides is divided by 4 once more.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              return right(outputs, target).div(4);
@@ -169,17 +156,17 @@ std::vector<Mutant> mutants_in_the_loss() {
              return right({outputs[0]}, target);
            },
            {need::training, need::added_losses}),
-      with_options("added-loss-detached", "The losses of early stages are added without their gradients.",
-                   [](engine::EngineOptions& options) {
-                     options.loss = [right = options.loss](const std::vector<at::Tensor>& outputs,
-                                                           const at::Tensor& target) {
-                       std::vector<at::Tensor> detached = outputs;
-                       for (size_t i = 1; i < detached.size(); ++i)
-                         if (detached[i].defined()) detached[i] = detached[i].detach();
-                       return right(detached, target);
-                     };
-                   },
-                   {need::training, need::added_losses}),
+      options_mutant("added-loss-detached", "The losses of early stages are added without their gradients.",
+                     [](engine::EngineOptions& options) {
+                       options.loss = [right = options.loss](const std::vector<at::Tensor>& outputs,
+                                                             const at::Tensor& target) {
+                         std::vector<at::Tensor> detached = outputs;
+                         for (size_t i = 1; i < detached.size(); ++i)
+                           if (detached[i].defined()) detached[i] = detached[i].detach();
+                         return right(detached, target);
+                       };
+                     },
+                     {need::training, need::added_losses}),
       loss("only-one-loss-added", "Only the first of the losses of early stages is added.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
              return right({outputs[0], outputs[1]}, target);
@@ -211,25 +198,28 @@ std::vector<Mutant> mutants_in_the_loss() {
                    return at::div(right, site.of.optimizer.loss_scale);
                  },
                  {need::training, need::local_losses, need::loss_scale}),
-      with_options("tokens-for-weights", "Micro-batches are weighed by their tokens, not by the tokens' class weights.",
-                   [](engine::EngineOptions& options) {
-                     options.mean_count = [](const at::Tensor& target) {
-                       return static_cast<double>(at::ne(target, reference::kIgnoredTarget).sum().item<int64_t>());
-                     };
-                   },
-                   {need::training, need::mean_loss, need::class_weights}),
-      with_options("padding-counted", "Micro-batches are weighed by all their tokens, ignored ones too.",
-                   [](engine::EngineOptions& options) {
-                     options.mean_count = [](const at::Tensor& target) { return static_cast<double>(target.numel()); };
-                   },
-                   {need::training, need::mean_loss, need::ignored_targets}),
-      with_options("not-divided", "Gradients are not divided by the number of micro-batches.",
-                   [](engine::EngineOptions& options) { options.divide_by_microbatches = false; },
-                   {need::division, need::several_microbatches}),
-      with_options("divided-unasked",
-                   "Gradients are divided by the number of micro-batches against the case's setting.",
-                   [](engine::EngineOptions& options) { options.divide_by_microbatches = true; },
-                   {need::no_division, need::several_microbatches}),
+      options_mutant("tokens-for-weights",
+                     "Micro-batches are weighed by their tokens, not by the tokens' class weights.",
+                     [](engine::EngineOptions& options) {
+                       options.mean_count = [](const at::Tensor& target) {
+                         return static_cast<double>(at::ne(target, reference::kIgnoredTarget).sum().item<int64_t>());
+                       };
+                     },
+                     {need::training, need::mean_loss, need::class_weights}),
+      options_mutant("padding-counted", "Micro-batches are weighed by all their tokens, ignored ones too.",
+                     [](engine::EngineOptions& options) {
+                       options.mean_count = [](const at::Tensor& target) {
+                         return static_cast<double>(target.numel());
+                       };
+                     },
+                     {need::training, need::mean_loss, need::ignored_targets}),
+      options_mutant("not-divided", "Gradients are not divided by the number of micro-batches.",
+                     [](engine::EngineOptions& options) { options.divide_by_microbatches = false; },
+                     {need::division, need::several_microbatches}),
+      options_mutant("divided-unasked",
+                     "Gradients are divided by the number of micro-batches against the case's setting.",
+                     [](engine::EngineOptions& options) { options.divide_by_microbatches = true; },
+                     {need::no_division, need::several_microbatches}),
       step_scaled("divided-twice", "Gradients are divided by the number of micro-batches twice.",
                   [](const FaultSite& site) { return 1.0 / site.microbatches(); },
                   {need::division, need::several_microbatches}),

@@ -7,6 +7,7 @@
 #include "conformance/corpus/case_pipe.h"
 #include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/mutants.h"
+#include "conformance/mutants/options_mutant.h"
 #include "reference/models/zoo.h"
 #include "reference/oracle/gradient_norm.h"
 
@@ -60,20 +61,6 @@ double with_copies(const CaseSubject& inner, double right, const FaultSite& site
         break;
       }
   return std::sqrt(squares);
-}
-
-Mutant options_of_rank(std::string name, std::string what, std::function<void(engine::EngineOptions&)> change,
-                       std::vector<Need> needs) {
-  return {std::move(name), std::move(what),
-          [change = std::move(change)](const FaultSite& site) {
-            Fault fault;
-            fault.options = [site, change](engine::EngineOptions& options) {
-              site.happens();
-              change(options);
-            };
-            return fault;
-          },
-          std::move(needs)};
 }
 
 }  // namespace
@@ -134,11 +121,11 @@ std::vector<Mutant> mutants_in_the_norm() {
              return std::numeric_limits<double>::infinity();
            },
            {need::skipped_steps}),
-      options_of_rank("loss-not-scaled", "The losses are not scaled, but the gradients are scaled back.",
-                      [](engine::EngineOptions& options) { options.loss_scale = 1.0; }, {need::loss_scale}),
-      options_of_rank("loss-scaled-twice", "The losses are scaled twice, and the gradients scaled back once.",
-                      [](engine::EngineOptions& options) { options.loss_scale *= options.loss_scale; },
-                      {need::loss_scale}),
+      options_mutant("loss-not-scaled", "The losses are not scaled, but the gradients are scaled back.",
+                     [](engine::EngineOptions& options) { options.loss_scale = 1.0; }, {need::loss_scale}),
+      options_mutant("loss-scaled-twice", "The losses are scaled twice, and the gradients scaled back once.",
+                     [](engine::EngineOptions& options) { options.loss_scale *= options.loss_scale; },
+                     {need::loss_scale}),
       {"none-becomes-zeros",
        "Parameters without a gradient get one of zeros before the update.",
        [](const FaultSite& site) {

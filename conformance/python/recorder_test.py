@@ -1,6 +1,6 @@
 """Tests of plumbline_recorder.py, and of `plumbline check --against` on its files.
 
-    PLUMBLINE_PROGRAM=$PWD/build/plumbline scripts/peer 2.15.0 -- conformance/python/recorder_test.py
+    PLUMBLINE_PROGRAM=$PWD/build/plumbline scripts/peer torch 2.15.0 -- conformance/python/recorder_test.py
 
 PLUMBLINE_PROGRAM is the program; without it the tests that need it are skipped. Without torch all tests are skipped, with
 a reason (exit 77).

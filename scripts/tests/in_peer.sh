@@ -4,6 +4,6 @@
 set -euo pipefail
 
 version=2.15.0
-python=${PLUMBLINE_PEER_PYTHON:-$("$(dirname "$0")/../peer" $version --print-python)} ||
-  { echo "skipped: scripts/peer $version is not set up, and PLUMBLINE_PEER_PYTHON names no other Python"; exit 77; }
+python=${PLUMBLINE_PEER_PYTHON:-$("$(dirname "$0")/../peer" torch $version --print-python)} ||
+  { echo "skipped: scripts/peer torch $version is not set up, and PLUMBLINE_PEER_PYTHON names no other Python"; exit 77; }
 exec "$python" -B "$@"

@@ -5,7 +5,7 @@ set -euo pipefail
 
 peer=$(dirname "$0")/../peer
 version=2.15.0
-"$peer" $version --check >/dev/null 2>&1 || { echo "skipped: scripts/peer $version is not set up"; exit 77; }
+"$peer" torch $version --check >/dev/null 2>&1 || { echo "skipped: scripts/peer torch $version is not set up"; exit 77; }
 command -v mpirun >/dev/null || { echo 'skipped: no mpirun'; exit 77; }
 report=$(mktemp -d)
 trap 'rm -rf "$report"' EXIT
@@ -36,7 +36,7 @@ expect_text 'FAIL transformer x 1F1B (2 ranks, own): step 0, stage 1, micro-batc
 if trained broken --dtype=nonsense > "$report/broken.txt"; then echo 'a broken run on one rank passed' >&2; exit 1; fi
 expect_text "ERROR transformer x 1F1B (2 ranks, own): on one rank: " < "$report/broken.txt"
 
-if "$peer" $version -- "$1/torch_pipelining/deviations/accumulated_gradients_are_divided_again.py"; then
+if "$peer" torch $version -- "$1/torch_pipelining/deviations/accumulated_gradients_are_divided_again.py"; then
   echo "PyTorch $version has lost the deviation that a waiver expects" >&2
   exit 1
 fi

@@ -1,10 +1,44 @@
-"""The tables of docs/hall_of_bugs.md, and of other pages."""
+"""The engines under test, and the tables of docs/hall_of_bugs.md and of their pages."""
 
+import dataclasses
+import glob
 import os
 import re
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
-TORCH = os.path.join(ROOT, "conformance", "python", "torch_pipelining")
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    title: str  # the title of its section in docs/hall_of_bugs.md
+    peer: str  # its name for scripts/peer
+    name: str  # conformance/python/NAME (backends NAME-VERSION.toml, deviations/), conformance/waivers/, docs/NAME.md
+
+    @property
+    def folder(self):
+        return os.path.join(ROOT, "conformance", "python", self.name)
+
+    @property
+    def waivers(self):
+        return os.path.join(ROOT, "conformance", "waivers", self.name.replace("_", "-") + ".toml")
+
+    def versions(self):
+        return sorted({re.search(r"([\d.]+)\.toml$", path)[1] for path in glob.glob(os.path.join(self.folder, "*.toml"))})
+
+    def scripts(self):
+        found = glob.glob(os.path.join(self.folder, "deviations", "*.py"))
+        return {os.path.basename(path) for path in found} - {"ranks.py"}
+
+    def bugs(self):
+        """{script: its row in docs/hall_of_bugs.md}"""
+        section = text("docs", "hall_of_bugs.md").split(f"\n## {self.title}\n")[1].split("\n## ")[0]
+        rows = [row for table in tables(section) for row in table if "script" in row]
+        by_script = {row["script"].strip("`"): row for row in rows}
+        assert len(by_script) == len(rows), "two rows for one script"
+        return by_script
+
+
+ENGINES = (Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),)
 
 
 def text(*path):
@@ -17,11 +51,3 @@ def tables(page):
     for block in re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE):
         titles, _, *rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in block.splitlines()]
         yield [dict(zip(titles, row, strict=True)) for row in rows]
-
-
-def bugs():
-    """{script: its row in docs/hall_of_bugs.md}"""
-    rows = [row for table in tables(text("docs", "hall_of_bugs.md")) for row in table if "script" in row]
-    by_script = {row["script"].strip("`"): row for row in rows}
-    assert len(by_script) == len(rows), "two rows for one script"
-    return by_script

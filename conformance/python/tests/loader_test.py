@@ -1,6 +1,6 @@
 """The Python loader in plain torch, against the expected results of each case.
 
-    PLUMBLINE_PROGRAM=build/plumbline scripts/peer 2.15.0 -- -m unittest discover -s conformance/python/tests -p loader_test.py
+    PLUMBLINE_PROGRAM=build/plumbline scripts/peer torch 2.15.0 -- -m unittest discover -s conformance/python/tests -p loader_test.py
 
 Exact results must be equal, and bounded ones within their bounds, with every PyTorch. Same-order ones must be equal bit for
 bit if PyTorch has the version that plumbline was built with (PLUMBLINE_TORCH_VERSION).

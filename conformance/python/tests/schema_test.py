@@ -235,8 +235,8 @@ class Protocol(unittest.TestCase):
     }
     # These read the version of PyTorch from their environment.
     IN_PEER = {
-        "mpi4py": [PEER, "2.15.0", "--", os.path.join(HERE, "..", "mpi4py_gpipe", "adapter.py")],
-        "torch": [PEER, "2.15.0", "--", os.path.join(HERE, "..", "torch_pipelining", "adapter.py")],
+        "mpi4py": [PEER, "torch", "2.15.0", "--", os.path.join(HERE, "..", "mpi4py_gpipe", "adapter.py")],
+        "torch": [PEER, "torch", "2.15.0", "--", os.path.join(HERE, "..", "torch_pipelining", "adapter.py")],
     }
 
     @classmethod
@@ -244,10 +244,10 @@ class Protocol(unittest.TestCase):
         holder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(holder.cleanup)
         cls.folder = holder.name
-        if subprocess.run([PEER, "2.15.0", "--check"], capture_output=True).returncode == 0:
+        if subprocess.run([PEER, "torch", "2.15.0", "--check"], capture_output=True).returncode == 0:
             cls.BACKENDS = cls.BACKENDS | cls.IN_PEER
         else:
-            print("not tested, because scripts/peer 2.15.0 is not installed:", *cls.IN_PEER)
+            print("not tested, because scripts/peer torch 2.15.0 is not installed:", *cls.IN_PEER)
         quick = ["--case", "exact-mlp-sum", "--schedule", "1f1b", "--ranks", "2"]
         host, trainer = (shlex.join(cls.BACKENDS[name]) for name in ("C host", "own models"))
         cls.jobs = {

@@ -113,9 +113,8 @@ def _ending(status):
 
 
 def execute_cases(cases, ranks, run, tell):
-    """Executes all cases; after a failure, new ranks continue with the next one. tell(number, what, why) reports."""
-    import torch.distributed.pipelining  # noqa: F401  once, before ranks are forked
-
+    """Executes all cases; after a failure, new ranks continue with the next one. tell(number, what, why) reports. What the
+    ranks need should be imported before."""
     left = 0
     while left < cases:
         left = Start(ranks, run, left, tell).left(cases)

@@ -1,0 +1,81 @@
+"""The base of an adapter for an engine that runs on torch.distributed: its ranks, their process group, their failures.
+
+    class MyEngine(GlooBackend):
+        imports = ("my_engine",)
+
+        def prepare(self, case): ...
+        def run(self, case, prepared): ...
+"""
+
+import contextlib
+import datetime
+import importlib
+import importlib.metadata
+import os
+import sys
+
+from ..backend import Backend, launched
+from .forked import execute_cases
+
+
+class GlooBackend(Backend):
+    """A backend whose ranks are processes of torch.distributed over gloo, on the CPU.
+
+    `run` of the command line starts the ranks itself (forked.py), so that torch and the engine are imported once; under
+    torchrun or mpirun it is one of their ranks. self.rank and self.world_size are set before prepare().
+    """
+
+    level = "stage"
+    libtorch = importlib.metadata.version("torch").split("+")[0]  # importing torch takes seconds
+    imports = ()  # modules that are imported once, before the ranks are forked
+
+    def barrier(self, files):
+        import torch.distributed as dist
+
+        dist.barrier()
+
+    def run_job(self, job, folder, out, tell):
+        if place := launched():
+            store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous"
+            with process_group(store, *place, job):
+                super().run_job(job, folder, out, tell)
+            return
+
+        def run(rank, first, store, tell_parent):
+            self.rank, self.world_size = rank, job["ranks"]
+            with process_group(store, rank, job["ranks"], job):
+                self.run_cases(job, folder, out, tell_parent, first)
+
+        for module in ("torch.distributed", *self.imports):
+            importlib.import_module(module)
+        execute_cases(len(job["cases"]), job["ranks"], run, tell)
+
+    def failed(self, number, error, tell):
+        """Any failure ends all ranks: the launcher, or execute_cases, starts them again."""
+        why = f"rank {self.rank}: {root_of(error)}"
+        if launched():
+            print(f"plumbline: {why}", file=sys.stderr, flush=True)
+        else:
+            tell(number, "failed", why)
+        raise error
+
+
+@contextlib.contextmanager
+def process_group(store, rank, ranks, job):
+    """The process group of a job."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    timeout = datetime.timedelta(seconds=job["timeout_seconds"])
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks, timeout=timeout)
+    yield
+    dist.destroy_process_group()
+
+
+def root_of(error):
+    """The first error, in one line: engines wrap it in further errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -123,7 +123,12 @@ struct Case {
   LossSpec loss;
   Division division = Division::Engine;
   std::vector<Step> steps = {StepKind::Train};
+  /// Steps that another run has executed, by the whole model: `steps` begin with the parameters, buffers and optimizer
+  /// state that it saved, and with the batch after its last one. No requires_grad flag is saved.
+  std::vector<Step> steps_before = {};
   OptimizerSpec optimizer = {};
+  /// The optimizer's state after the last step is a result, ResultKind::OptimizerState, as a checkpoint saves it.
+  bool saves_optimizer = false;
   /// In train steps floating-point inputs require gradients. These are also results: ResultKind::InputGrad, by
   /// micro-batch and the input's name, as the backward of that micro-batch left them (never divided; for a replicated
   /// input, each micro-batch's share). Integer inputs never have a gradient.

@@ -10,9 +10,9 @@
 namespace plumbline::reference {
 namespace {
 
-constexpr std::array<std::string_view, 11> kind_names = {"forward",   "output",     "loss",       "backward",
-                                                         "partial",   "input-grad", "hook-calls", "grad",
-                                                         "grad-norm", "buffer",     "param"};
+constexpr std::array<std::string_view, kResultKinds> kind_names = {
+    "forward",    "output", "loss",      "backward", "partial", "input-grad",
+    "hook-calls", "grad",   "grad-norm", "buffer",   "param",   "optimizer-state"};
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 
@@ -47,8 +47,10 @@ int phase_of(ResultKind kind) {
       return 5;
     case ResultKind::Param:
       return 6;
+    case ResultKind::OptimizerState:
+      return 7;
   }
-  return 7;
+  return 8;
 }
 
 auto causal_rank(const ResultKey& key) {
@@ -72,7 +74,7 @@ ResultKey parse_result_key(const std::string& text) {
   const auto refuse = [&]() -> InputError {
     return InputError("result key `" + text +
                       "` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: forward, output, loss, backward, "
-                      "partial, input-grad, hook-calls, grad, grad-norm, buffer, param)");
+                      "partial, input-grad, hook-calls, grad, grad-norm, buffer, param, optimizer-state)");
   };
   std::array<std::string_view, 4> parts;
   std::string_view rest = text;

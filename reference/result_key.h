@@ -23,7 +23,10 @@ enum class ResultKind {
   GradNorm,   ///< the norm of all gradients in an optimizer step, before clipping; a float64 scalar named "norm"
   Buffer,     ///< a buffer after the last step
   Param,      ///< a parameter after the last step
+  OptimizerState,  ///< a tensor of the optimizer's state after the last step, named "PARAMETER/ENTRY"; optimizer.h
 };
+
+inline constexpr int kResultKinds = static_cast<int>(ResultKind::OptimizerState) + 1;
 
 /// "forward", "output", ... as in a key.
 std::string_view kind_name(ResultKind kind);
@@ -46,7 +49,8 @@ ResultKey parse_result_key(const std::string& text);
 
 /// A total order that follows the computation, so that the first wrong result is close to the fault. By step; then
 /// forward and output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by
-/// (micro-batch, stage descending); grad; grad-norm; buffer; param. Remaining ties are decided by kind, then by name. A
+/// (micro-batch, stage descending); grad; grad-norm; buffer; param;
+/// optimizer-state. Remaining ties are decided by kind, then by name. A
 /// stage or micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 

@@ -17,10 +17,10 @@ namespace {
 class EngineSubject : public reference::CaseSubject, private engine::EngineObserver {
  public:
   EngineSubject(const reference::Case& c, transport::Transport& transport, const EngineCaseOptions& options,
-                reference::Results& results)
+                const reference::SavedState& begin, reference::Results& results)
       : case_(c),
         results_(results),
-        model_(models::make_model(c.model, c.dtype, options.seed)),
+        model_(reference::model_of(c, options.seed, begin)),
         engine_(transport, schedule(options), pipes(options), engine_options(options)) {}
 
   void train(int step, const models::Batch& batch) override {
@@ -183,10 +183,12 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
 reference::Results run_case_on_rank(const reference::Case& c, transport::Transport& transport,
                                     const EngineCaseOptions& options) {
   reference::Results results;
-  EngineSubject subject(c, transport, options, results);
   const Fault* fault = options.fault;
+  reference::SavedState begin = reference::saved_state(c, options.seed);
+  if (fault && fault->resumes) fault->resumes(begin);
+  EngineSubject subject(c, transport, options, begin, results);
   const std::unique_ptr<reference::CaseSubject> around = fault && fault->steps ? fault->steps(subject) : nullptr;
-  reference::run_case(c, options.seed, around ? *around : subject, results);
+  reference::run_case(c, options.seed, around ? *around : subject, results, begin);
   if (fault && fault->results) fault->results(results);
   return results;
 }

@@ -42,6 +42,7 @@ struct Fault {
   /// Installed by the caller of run_case_on_rank().
   std::function<std::unique_ptr<transport::Transport>(transport::Transport& inner)> transport = {};
   std::function<std::unique_ptr<reference::CaseSubject>(reference::CaseSubject& inner)> steps = {};
+  std::function<void(reference::SavedState&)> resumes = {};
   std::function<void(reference::Results&)> results = {};
 };
 

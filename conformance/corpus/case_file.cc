@@ -1,6 +1,7 @@
 #include "conformance/corpus/case_file.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "conformance/corpus/features.h"
 #include "conformance/protocol/toml.h"
@@ -41,6 +42,8 @@ const std::vector<std::string> kKeys = {"id",
                                         "divides",
                                         "steps",
                                         "repeat_steps",
+                                        "steps_before",
+                                        "saves_optimizer",
                                         "optimizer",
                                         "input_gradients",
                                         "keyword_inputs",
@@ -57,8 +60,8 @@ std::string one_line_of(const TomlPlace& place) {
   return text;
 }
 
-bool has_step(const reference::Case& c, StepKind kind) {
-  return std::ranges::find(c.steps, kind, &reference::Step::kind) != c.steps.end();
+bool has_step(const std::vector<reference::Step>& steps, StepKind kind) {
+  return std::ranges::find(steps, kind, &reference::Step::kind) != steps.end();
 }
 
 /// It is a part of paths and patterns.
@@ -121,14 +124,17 @@ reference::Step step_of(const TomlPlace& place, int microbatches) {
   return step;
 }
 
+std::vector<reference::Step> listed_steps(const TomlPlace& steps, int microbatches) {
+  std::vector<reference::Step> listed;
+  for (const TomlPlace& place : steps.items()) listed.push_back(step_of(place, microbatches));
+  if (std::ranges::none_of(listed, [](const auto& step) { return step == StepKind::Train || step == StepKind::Eval; }))
+    steps.refuse("none is \"train\" or \"eval\"");
+  return listed;
+}
+
 std::vector<reference::Step> steps_of(const TomlPlace& of_case, int microbatches) {
   std::vector<reference::Step> once = reference::Case().steps, all;
-  if (const auto steps = of_case.find("steps")) {
-    once.clear();
-    for (const TomlPlace& place : steps->items()) once.push_back(step_of(place, microbatches));
-    if (std::ranges::none_of(once, [](const auto& step) { return step == StepKind::Train || step == StepKind::Eval; }))
-      steps->refuse("none is \"train\" or \"eval\"");
-  }
+  if (const auto steps = of_case.find("steps")) once = listed_steps(*steps, microbatches);
   const auto repeat = of_case.find("repeat_steps");
   for (int i = repeat ? repeat->small(1, 1000) : 1; i > 0; --i) all.insert(all.end(), once.begin(), once.end());
   return all;
@@ -172,7 +178,7 @@ std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   const TomlPlace text = (*schedules)[name];
   std::string csv = text.text();
   if (!csv.ends_with('\n')) csv += '\n';  // each row is a line
-  const bool trains = has_step(c, StepKind::Train);
+  const bool trains = has_step(c.steps, StepKind::Train);
   int microbatches = 0;
   try {
     const schedule::Schedule schedule = schedule::parse_csv(csv, "CSV");
@@ -187,6 +193,13 @@ std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   return csv;
 }
 
+/// Whether an update adds multiples of whole numbers.
+bool has_whole_numbers(const reference::OptimizerSpec& spec) {
+  const auto whole = [](double number) { return std::nearbyint(number) == number; };
+  return spec.kind == reference::OptimizerKind::Sgd && spec.clip_norm == 0 && spec.loss_scale == 1 &&
+         whole(spec.learning_rate) && whole(spec.momentum) && whole(spec.weight_decay);
+}
+
 /// Fields that contradict each other.
 void check(const TomlPlace& place, const reference::Case& c) {
   if (c.rows < c.microbatches)
@@ -195,11 +208,17 @@ void check(const TomlPlace& place, const reference::Case& c) {
   if (c.truth == reference::Truth::Exact && !models::is_exact_model(c.model))
     place["truth"].refuse("the data of '" + c.model +
                           "' are no whole numbers; expected same-order or bounded, or a model exact-...");
-  const bool optimizes = has_step(c, StepKind::Optimizer);
+  const bool updates = has_step(c.steps, StepKind::Optimizer), resumes = !c.steps_before.empty();
+  const bool optimizes = updates || has_step(c.steps_before, StepKind::Optimizer);
   if (optimizes && !place.find("optimizer")) place["steps"].refuse("\"optimizer\" needs the key 'optimizer'");
   if (!optimizes && place.find("optimizer")) place["optimizer"].refuse("no step is \"optimizer\"");
-  if (optimizes && c.truth == reference::Truth::Exact)
-    place["truth"].refuse("the numbers of an optimizer are no whole numbers; expected same-order or bounded");
+  if (c.saves_optimizer && !updates) place["saves_optimizer"].refuse("no step is \"optimizer\"");
+  if (resumes && !has_step(c.steps_before, StepKind::Optimizer))
+    place["steps_before"].refuse("none is \"optimizer\": nothing would be saved");
+  if (optimizes && c.truth == reference::Truth::Exact && !has_whole_numbers(c.optimizer))
+    place["optimizer"].refuse(
+        "its numbers are no whole numbers; expected truth same-order or bounded, or sgd without clipping, whose "
+        "learning_rate, momentum and weight_decay are whole numbers");
 }
 
 reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules) {
@@ -217,11 +236,13 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   if (const auto divides = place.find("divides"))
     c.division = static_cast<reference::Division>(divides->one_of(kDivisions));
   c.steps = steps_of(place, c.microbatches);
+  if (const auto before = place.find("steps_before")) c.steps_before = listed_steps(*before, c.microbatches);
   if (const auto optimizer = place.find("optimizer")) c.optimizer = optimizer_of(*optimizer);
   for (const auto& [key, member] : {std::pair{"input_gradients", &reference::Case::input_gradients},
                                     std::pair{"keyword_inputs", &reference::Case::keyword_inputs},
                                     std::pair{"parameter_hooks", &reference::Case::parameter_hooks},
-                                    std::pair{"boundary_hooks", &reference::Case::boundary_hooks}})
+                                    std::pair{"boundary_hooks", &reference::Case::boundary_hooks},
+                                    std::pair{"saves_optimizer", &reference::Case::saves_optimizer}})
     if (const auto value = place.find(key)) c.*member = value->boolean();
   if (const auto recompute = place.find("recompute")) c.recompute = kRecompute[recompute->one_of(kRecompute)];
   if (const auto named = place.find("features")) {

@@ -16,7 +16,7 @@ namespace plumbline::conformance {
 // cases/*.toml, embedded
 extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, gradients_toml,
     losses_toml, microbatches_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml, real_basics_toml,
-    recomputation_toml, scaling_toml, sharing_toml, splits_toml, steps_toml;
+    recomputation_toml, resuming_toml, scaling_toml, sharing_toml, splits_toml, steps_toml;
 
 namespace {
 
@@ -39,6 +39,7 @@ CaseFiles embedded() {
       {"randomness.toml", randomness_toml},
       {"steps.toml", steps_toml},
       {"optimizer.toml", optimizer_toml},
+      {"resuming.toml", resuming_toml},
       {"recomputation.toml", recomputation_toml},
       {"orders.toml", orders_toml},
   };

@@ -121,6 +121,8 @@ void add_of_steps(const reference::Case& c, std::set<std::string>& found) {
   if (c.optimizer.clip_norm != 0) found.insert("clipping");
   if (c.optimizer.loss_scale != 1) found.insert("loss-scaling");
   if (c.optimizer.skip_nonfinite) found.insert("skipped-steps");
+  if (!c.steps_before.empty()) found.insert("resumed");
+  if (c.saves_optimizer) found.insert("saved");
   if (trained > 1 && !optimizes) found.insert("accumulation");
 }
 
@@ -188,6 +190,8 @@ const std::vector<Feature>& features() {
       {"clipping", "gradients clipped by their norm over all stages"},
       {"loss-scaling", "losses scaled before the backward, gradients scaled back before the update"},
       {"skipped-steps", "updates skipped everywhere because a gradient of one stage is not finite"},
+      {"saved", "the optimizer's state under canonical names, as a checkpoint has it"},
+      {"resumed", "training that continues from the state that another run saved"},
       {"recompute", "stages recomputed in their backward"},
       {"own-schedule", "a schedule built into the case"},
   };

@@ -59,13 +59,19 @@ Json chunk_json(const microbatch::ChunkSpec& spec) {
 class CaseFiles {
  public:
   CaseFiles(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed)
-      : case_(c), schedule_(schedule), seed_(seed), programs_(c, seed, schedule.stages) {}
+      : case_(c),
+        schedule_(schedule),
+        seed_(seed),
+        begin_(reference::saved_state(c, seed)),
+        programs_(c, seed, schedule.stages, begin_),
+        batches_(reference::first_batch(c)) {}
 
   void write(const std::filesystem::path& folder) {
     Json steps = Json::array();
     for (size_t i = 0; i < case_.steps.size(); ++i) steps.push_back(step(static_cast<int>(i), case_.steps[i]));
     if (programs_.programs().empty()) throw InputError("export: case " + case_.id + " has no train and no eval step");
     programs_.add_tensors(tensors_);
+    for (const auto& [name, tensor] : begin_.optimizer) tensors_.emplace("optimizer/" + name, graph::to_host(tensor));
     std::filesystem::create_directories(folder);
     write_file(folder / "case.json", json_layout(case_json(std::move(steps))));
     write_file(folder / "program.json", json_layout(programs_.to_json()));
@@ -217,6 +223,7 @@ class CaseFiles {
     };
     if (has_step(reference::StepKind::Read)) before_buffers(reference::ResultKind::Grad);
     if (case_.optimizer.clip_norm != 0) before_buffers(reference::ResultKind::GradNorm);
+    if (case_.saves_optimizer) kinds.push_back(reference::ResultKind::OptimizerState);
     Json names = Json::array();
     for (reference::ResultKind kind : kinds) names.push_back(reference::kind_name(kind));
     return names;
@@ -250,6 +257,7 @@ class CaseFiles {
     json["gradients"] = {{"divide_by", case_.division == reference::Division::Engine ? case_.microbatches : 1},
                          {"dtype", "parameter"}};
     json["optimizer"] = optimizer_json();
+    if (!case_.steps_before.empty()) json["resumes"] = true;
     json["steps"] = std::move(steps);
     json["results"] = results_json();
     return json;
@@ -258,9 +266,10 @@ class CaseFiles {
   const reference::Case& case_;
   const schedule::Schedule& schedule_;
   uint64_t seed_;
+  reference::SavedState begin_;
   ProgramSet programs_;
   TensorMap tensors_;
-  int batches_ = 0, train_steps_ = 0;
+  int batches_, train_steps_ = 0;
 };
 
 }  // namespace

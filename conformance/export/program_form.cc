@@ -163,8 +163,8 @@ Json owned_json(const Program& program, graph::AttributeKind kind, const std::se
 
 }  // namespace
 
-ProgramSet::ProgramSet(const reference::Case& c, uint64_t seed, int stages)
-    : case_(c), model_(models::make_model(c.model, c.dtype, seed)) {
+ProgramSet::ProgramSet(const reference::Case& c, uint64_t seed, int stages, const reference::SavedState& begin)
+    : case_(c), model_(reference::model_of(c, seed, begin)) {
   split_ = models::case_split(c, model_, stages);
   for (const auto& item : model_.module->named_parameters())
     if (!item.value().requires_grad()) frozen_.insert(item.key());

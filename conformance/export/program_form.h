@@ -10,6 +10,7 @@
 #include "conformance/export/portable_stage.h"
 #include "reference/case.h"
 #include "reference/models/zoo.h"
+#include "reference/oracle/saved_state.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/split/pipe.h"
 
@@ -34,9 +35,9 @@ struct ProgramUse {
 /// The programs that the batches of a case need, numbered in the order of first use.
 class ProgramSet {
  public:
-  /// Constructs the model of `c`, which must outlive the set. Throws InputError if it cannot be cut into that many
+  /// Constructs the model of `c`, which must outlive the set, in the state with which the case begins. Throws InputError if it cannot be cut into that many
   /// stages.
-  ProgramSet(const reference::Case& c, uint64_t seed, int stages);
+  ProgramSet(const reference::Case& c, uint64_t seed, int stages, const reference::SavedState& begin = {});
 
   const models::Model& model() const { return model_; }
   const std::vector<Program>& programs() const { return programs_; }

@@ -10,6 +10,7 @@
 #include "reference/host_results.h"
 #include "reference/loss.h"
 #include "reference/models/zoo.h"
+#include "reference/oracle/saved_state.h"
 #include "reference/oracle/whole_model.h"
 #include "reference/rounding/magnitude.h"
 #include "reference/rounding/rounding.h"
@@ -59,6 +60,8 @@ Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, cons
 }
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {
+  if (c.division != reference::Division::Nobody && std::ranges::find(c.steps, reference::StepKind::Optimizer, &reference::Step::kind) != c.steps.end())
+    return "an update adds gradients that are divided by the number of micro-batches to parameters that are not";
   if (c.division != reference::Division::Nobody && (c.microbatches & (c.microbatches - 1)) != 0)
     return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
   if (c.loss.reduction != reference::Reduction::Sum) {
@@ -72,9 +75,11 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
   }
   // Means and the division by the number of micro-batches scale by powers of two, which changes no significand: only
   // the sums need the proof.
-  reference::Case sums = c;
+  reference::Case sums = reference::uninterrupted(c);
   sums.loss.reduction = reference::Reduction::Sum;
   sums.division = reference::Division::Nobody;
+  // An update that adds bounds what one that subtracts gives.
+  sums.optimizer.learning_rate = -c.optimizer.learning_rate;
   reference::WholeModelOptions options;
   options.by_microbatch = false;
   options.dtype = reference::Dtype::F64;

@@ -50,6 +50,8 @@ std::string_view noun(reference::ResultKind kind) {
       return "norm of all gradients";
     case reference::ResultKind::Param:
       return "parameter";
+    case reference::ResultKind::OptimizerState:
+      return "optimizer state";
     default:
       return reference::kind_name(kind);
   }

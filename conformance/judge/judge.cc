@@ -53,13 +53,13 @@ TensorMap of_kinds(const TensorMap& all, const Kinds& kinds) {
 
 constexpr std::initializer_list<reference::ResultKind> kFinal = {
     reference::ResultKind::Grad, reference::ResultKind::GradNorm, reference::ResultKind::Buffer,
-    reference::ResultKind::Param};
+    reference::ResultKind::Param, reference::ResultKind::OptimizerState};
 constexpr std::initializer_list<reference::ResultKind> kByMicrobatch = {
     reference::ResultKind::Output, reference::ResultKind::Loss, reference::ResultKind::InputGrad};
 constexpr std::initializer_list<reference::ResultKind> kWhole = {
     reference::ResultKind::Output, reference::ResultKind::Loss,     reference::ResultKind::InputGrad,
     reference::ResultKind::Grad,   reference::ResultKind::GradNorm, reference::ResultKind::Buffer,
-    reference::ResultKind::Param};
+    reference::ResultKind::Param,  reference::ResultKind::OptimizerState};
 
 bool is_of_values(const Difference& d) { return d.what == DifferenceKind::Value || d.what == DifferenceKind::Norm; }
 

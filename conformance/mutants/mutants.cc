@@ -84,6 +84,8 @@ const Need clipping{"gradients that are clipped", [](const MutantRun& run) { ret
 const Need loss_scale{"losses that are scaled", [](const MutantRun& run) { return run.of.optimizer.loss_scale != 1; }};
 const Need skipped_steps{"steps that are skipped when a gradient is not finite",
                          [](const MutantRun& run) { return run.of.optimizer.skip_nonfinite; }};
+const Need resumed{"a resumed run", [](const MutantRun& run) { return !run.of.steps_before.empty(); }};
+const Need saved{"a saved state of the optimizer", [](const MutantRun& run) { return run.of.saves_optimizer; }};
 }  // namespace need
 
 const std::vector<Mutant>& mutants() {
@@ -92,7 +94,7 @@ const std::vector<Mutant>& mutants() {
     for (auto list : {&mutants_on_the_wire, &mutants_in_shared_sums, &mutants_in_the_forward, &mutants_in_the_backward,
                       &mutants_in_the_accumulator, &mutants_in_recomputation, &mutants_in_the_loss,
                       &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps, &mutants_in_the_optimizer,
-                      &mutants_in_the_norm, &mutants_in_the_schedule, &mutants_in_the_results})
+                      &mutants_in_the_norm, &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -120,6 +120,7 @@ Direction direction_of(reference::ResultKind kind) {
       return Direction::Accumulation;
     case reference::ResultKind::Buffer:
     case reference::ResultKind::Param:
+    case reference::ResultKind::OptimizerState:
       return Direction::Buffers;
   }
   return Direction::Buffers;

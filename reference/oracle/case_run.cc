@@ -1,12 +1,10 @@
 #include "reference/oracle/case_run.h"
 
 #include <ATen/ops/scalar_tensor.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 
 #include <cmath>
 #include <cstring>
-#include <memory>
+#include <optional>
 
 #include "reference/loss.h"
 
@@ -21,8 +19,7 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 
 /// Records each name once: copies of a shared parameter are equal, so the first one suffices. A copy that differs, or
 /// that lacks a tensor of the others, is also recorded, under a name that no correct run has.
-void record(Results& results, ResultKind kind, int step,
-            const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+void record(Results& results, ResultKind kind, int step, const NamedTensors& tensors) {
   const auto key_of = [&](const std::string& name) { return ResultKey{step, kind, -1, -1, name}; };
   for (const auto& [name, tensor] : tensors)
     if (tensor.defined() && !results.contains(to_string(key_of(name)))) put(results, key_of(name), tensor);
@@ -32,19 +29,6 @@ void record(Results& results, ResultKind kind, int step,
     put(results, key_of(name + (tensor.defined() ? " (a copy that differs)" : " (missing in a copy)")),
         tensor.defined() ? tensor : first->second);
   }
-}
-
-/// Covers every parameter: the optimizer skips one without a gradient, so it does not matter which are frozen now.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spec, const CaseSubject& subject) {
-  std::vector<at::Tensor> all;
-  for (const auto& [name, parameter] : subject.parameters()) all.push_back(parameter);
-  if (spec.kind == OptimizerKind::Sgd)
-    return std::make_unique<torch::optim::SGD>(
-        all, torch::optim::SGDOptions(spec.learning_rate).momentum(spec.momentum).weight_decay(spec.weight_decay));
-  return std::make_unique<torch::optim::AdamW>(all, torch::optim::AdamWOptions(spec.learning_rate)
-                                                        .betas({spec.beta1, spec.beta2})
-                                                        .eps(spec.epsilon)
-                                                        .weight_decay(spec.weight_decay));
 }
 
 /// Replaces each gradient; several may share one memory (sum_of.h), so `change` works on a clone, with the operators in
@@ -75,16 +59,16 @@ bool prepare_gradients(const Case& c, int step, const CaseSubject& subject, Resu
 }
 
 void record_gradients(const CaseSubject& subject, int step, Results& results) {
-  std::vector<std::pair<std::string, at::Tensor>> grads;
+  NamedTensors grads;
   for (const auto& [name, parameter] : subject.parameters()) grads.emplace_back(name, parameter.grad());
   record(results, ResultKind::Grad, step, grads);
 }
 
 }  // namespace
 
-void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results) {
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
-  int batches = 0;
+void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin) {
+  std::optional<CaseOptimizer> optimizer;
+  int batches = first_batch(c);
   for (int step = 0; step < static_cast<int>(c.steps.size()); ++step) {
     const Step& todo = c.steps[step];
     const auto next_batch = [&] {
@@ -107,7 +91,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
         subject.zero_grad();
         break;
       case StepKind::Optimizer:
-        if (!optimizer) optimizer = make_optimizer(c.optimizer, subject);
+        if (!optimizer) optimizer.emplace(c.optimizer, subject.parameters(), begin.optimizer);
         if (prepare_gradients(c, step, subject, results)) optimizer->step();
         break;
       case StepKind::Freeze:
@@ -119,6 +103,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
   const int last = static_cast<int>(c.steps.size()) - 1;
   record(results, ResultKind::Buffer, last, subject.buffers());
   record(results, ResultKind::Param, last, subject.parameters());
+  if (optimizer && c.saves_optimizer) record(results, ResultKind::OptimizerState, last, optimizer->state());
 }
 
 }  // namespace plumbline::reference

@@ -11,6 +11,7 @@
 #include "reference/case.h"
 #include "reference/models/zoo.h"
 #include "reference/named_tensors.h"
+#include "reference/oracle/saved_state.h"
 #include "reference/results.h"
 
 namespace plumbline::reference {
@@ -38,11 +39,12 @@ class CaseSubject {
   virtual double gradient_norm(NormKind kind) const = 0;
 };
 
-/// Runs every step of the case on `subject`. Batches are functions of (model, seed, number of the batch), where the
-/// number counts Train and Eval steps. Records `grad` after each train step (if keeps_details) and in each Read step,
-/// `grad-norm` in an Optimizer step that clips, and `buffer` and `param` after the last step. Of several copies under
+/// Runs every step of the case on `subject`, whose parameters and buffers are those of `begin`, as is the optimizer's
+/// state. Batches are functions of (model, seed, number of the batch), where the number counts Train and Eval steps, also
+/// those before. Records `grad` after each train step (if keeps_details) and in each Read step,
+/// `grad-norm` in an Optimizer step that clips, `buffer` and `param` after the last step, and `optimizer-state` if the case saves it. Of several copies under
 /// one name, the first is recorded; a copy that differs from it, or lacks a gradient, is also recorded, under a name
 /// that no correct run has.
-void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results);
+void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin = {});
 
 }  // namespace plumbline::reference

@@ -50,12 +50,13 @@ void require_complete(const std::vector<StageOrder>& copies, std::vector<int> St
 
 class DetachedStages : public CaseSubject {
  public:
-  DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype, Results& results)
+  DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype,
+                 const SavedState& begin, Results& results)
       : case_(c),
         seed_(seed),
         dtype_(dtype),
         orders_(orders),
-        model_(models::make_model(c.model, c.dtype, seed)),
+        model_(model_of(c, seed, begin)),
         results_(results) {
     convert(*model_.module, dtype);
     split_ = models::case_split(c, model_, static_cast<int>(orders.size()));
@@ -350,8 +351,9 @@ class DetachedStages : public CaseSubject {
 
 Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype) {
   Results results;
-  DetachedStages subject(c, seed, orders, dtype, results);
-  run_case(c, seed, subject, results);
+  const SavedState begin = saved_state(c, seed);
+  DetachedStages subject(c, seed, orders, dtype, begin, results);
+  run_case(c, seed, subject, results, begin);
   return results;
 }
 

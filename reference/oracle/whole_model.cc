@@ -59,11 +59,11 @@ class StageSeeder : public capture::ModuleObserver {
 
 class WholeModel : public CaseSubject {
  public:
-  WholeModel(const Case& c, uint64_t seed, const WholeModelOptions& options, Results& results)
+  WholeModel(const Case& c, uint64_t seed, const WholeModelOptions& options, const SavedState& begin, Results& results)
       : case_(c),
         seed_(seed),
         options_(options),
-        model_(models::make_model(c.model, c.dtype, seed)),
+        model_(model_of(c, seed, begin)),
         seeder_(*model_.module, models::stage_points(model_, options.stages)),
         results_(results) {
     const c10::NoGradGuard no_grad;
@@ -230,8 +230,9 @@ class WholeModel : public CaseSubject {
 
 Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options) {
   Results results;
-  WholeModel subject(c, seed, options, results);
-  run_case(c, seed, subject, results);
+  const SavedState begin = saved_state(c, seed);
+  WholeModel subject(c, seed, options, begin, results);
+  run_case(c, seed, subject, results, begin);
   return results;
 }
 

@@ -24,7 +24,7 @@ struct WholeModelOptions {
   bool absolute_values = false;
 };
 
-/// Records output, loss and input-grad (by_microbatch only), grad, buffer and param; no hook-calls. If
+/// Records output, loss and input-grad (by_microbatch only), grad, buffer, param and optimizer-state; no hook-calls. If
 /// !keeps_details(c), as keeps_details() says. Throws InputError as make_model(), make_batch() and stage_points()
 /// do.
 Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options = {});

@@ -69,6 +69,15 @@ class Case:
         entries = self.program[kind + "s"]
         return {e["name"]: self.tensors[f"{kind}/{e['name']}"] for e in entries if stage in e["stages"]}
 
+    def optimizer_state(self):
+        """{parameter: {entry: array}} with which a case that resumes begins, entries as in *The optimizer*; else {}."""
+        states = {}
+        for key, tensor in self.tensors.items() if self.json.get("resumes") else ():
+            if key.startswith("optimizer/"):
+                name, _, entry = key.removeprefix("optimizer/").rpartition("/")
+                states.setdefault(name, {})[entry] = tensor
+        return states
+
     def output_names(self):
         """Names of the model's outputs in results, in the order of the program. The loss is computed from the first."""
         return [e["name"] for e in self.program["programs"][0]["stages"][-1]["outputs"] if e["to"] == "model"]
@@ -157,13 +166,14 @@ class Case:
     def extras(self):
         """The names of what many cases lack and this one has: a backend declines those that it does not implement, since
         ignoring one means running a different case. Of the loss: "class_weights", "added", "local_losses",
-        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip"."""
+        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip", "resumes"."""
         optimizer = dict(self.json["optimizer"] or {})
         if optimizer.get("kind") == "adamw":
             del optimizer["weight_decay"]
         found = {name for name in ("class_weights", "added") if name in self.json["loss"]}
         found |= {name for name in ("weight_decay", "loss_scale", "skip_nonfinite", "clip") if optimizer.get(name)}
         found |= {"local_losses" for stage in range(self.stages) if self.local_losses(stage)}
+        found |= {"resumes"} if self.json.get("resumes") else set()
         return found | {"loss_divisor" for step in self.steps if "loss_divisor" in step}
 
     def loss_weight(self, step, microbatch):

@@ -7,7 +7,8 @@ from .results import parse_key
 from .tensors import bf16_to_f32
 
 NOUNS = {
-    "partial": "partial gradient", "grad": "gradient", "grad-norm": "norm of all gradients", "param": "parameter"
+    "partial": "partial gradient", "grad": "gradient", "grad-norm": "norm of all gradients", "param": "parameter",
+    "optimizer-state": "optimizer state"
 }  # fmt: skip
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from .tensors import write_tensors
 
 KINDS = (
-    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param"
+    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer",
+    "param", "optimizer-state"
 )  # fmt: skip
 # In the order in which a step produces them.
 PHASES = (
@@ -19,6 +20,7 @@ PHASES = (
     ("grad-norm",),
     ("buffer",),
     ("param",),
+    ("optimizer-state",),
 )
 NUMBER = "(0|[1-9][0-9]*)"
 KEY = re.compile(rf"{NUMBER}/({'|'.join(KINDS)})/(-|{NUMBER})/(-|{NUMBER})/(.+)", re.DOTALL)

@@ -18,7 +18,7 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
 from support import Files, why_not  # noqa: E402
 
-TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "hook-calls")
+TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "optimizer-state", "hook-calls")
 MODULES = ("forward", "backward", "input-grad", *TRACED)
 DELIVERS = {"manual": MODULES, "static": MODULES, "traced": TRACED}
 # What PyTorch's pipelining leaves to its user: this adapter does it, so these cases test it together with PyTorch.

@@ -23,7 +23,7 @@ def differences(folder, results):
     return lines
 
 
-WHOLE = {"output", "loss", "input-grad", "grad", "grad-norm", "buffer", "param"}
+WHOLE = {"output", "loss", "input-grad", "grad", "grad-norm", "buffer", "param", "optimizer-state"}
 
 
 def kind(key):

@@ -8,7 +8,7 @@ import torch
 from ..case import outputs_of
 from ..schema import FormatError
 from .modules import separate_gradients
-from .optimizers import clip_factor, norm_of, scale, share_of_norm, update
+from .optimizers import begin_state, clip_factor, norm_of, put_state, scale, share_of_norm, update
 from .tensors import Results
 
 
@@ -32,7 +32,7 @@ class OneProcess:
         self.results = Results()
         self.stages = [case.stage(s) for s in range(case.stages)]
         self.gradients = {}  # by parameter name: accumulated over all steps so far
-        self.moments = {}  # of the optimizer, by parameter name
+        self.optimizer_state = begin_state(case)  # by parameter name
         self.hook_calls = {}  # by stage and parameter or boundary, since the last query
         if case.json["parameter_hooks"]:
             for s, stage in enumerate(self.stages):
@@ -66,6 +66,8 @@ class OneProcess:
                 self.results.put(last, "buffer", None, None, name, buffer)
             for name, parameter in stage.named_parameters():
                 self.results.put(last, "param", None, None, name, parameter)
+        if "optimizer-state" in self.case.json["results"]:
+            put_state(self.results, last, self.optimizer_state)
         return self.results
 
     def hook(self, s, name):
@@ -221,4 +223,4 @@ class OneProcess:
                 self.gradients = {name: scale(grad.clone(), factor) for name, grad in self.gradients.items()}
         for name, grad in self.gradients.items():
             copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
-            update(copies, grad, self.moments.setdefault(name, {}), options)
+            update(copies, grad, self.optimizer_state.setdefault(name, {}), options)

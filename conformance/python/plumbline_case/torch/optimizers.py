@@ -36,30 +36,45 @@ def scale(tensor, number):
     return torch.ops.aten.mul_.Scalar(tensor, number)
 
 
-def update(copies, grad, moments, options):
-    """Updates all copies of a parameter from its gradient; `moments` is the optimizer's state for it, initially {}."""
-    moments["updates"] = moments.get("updates", 0) + 1
+def begin_state(case):
+    """{parameter: its state} of the optimizer before the first step: {} for a case that does not resume."""
+    return {
+        name: {entry: int(value) if entry == "step" else value.clone() for entry, value in state.items()}
+        for name, state in case.optimizer_state().items()
+    }
+
+
+def put_state(results, step, states):
+    """Puts {parameter: its state} as `optimizer-state`."""
+    for name, state in states.items():
+        for entry, value in state.items():
+            results.put(step, "optimizer-state", None, None, f"{name}/{entry}", torch.as_tensor(value))
+
+
+def update(copies, grad, state, options):
+    """Updates all copies of a parameter from its gradient; `state` is the optimizer's for it, initially {}."""
     with torch.no_grad():
-        {"sgd": sgd, "adamw": adamw}[options["kind"]](copies, grad, moments, options)
+        {"sgd": sgd, "adamw": adamw}[options["kind"]](copies, grad, state, options)
 
 
-def sgd(copies, grad, moments, options):
+def sgd(copies, grad, state, options):
     if options.get("weight_decay"):
         grad = grad.add(copies[0], alpha=options["weight_decay"])
     if options["momentum"]:
-        if "v" in moments:
-            scale(moments["v"], options["momentum"]).add_(grad)
+        if "momentum_buffer" in state:
+            scale(state["momentum_buffer"], options["momentum"]).add_(grad)
         else:
-            moments["v"] = grad.clone()
-        grad = moments["v"]
+            state["momentum_buffer"] = grad.clone()
+        grad = state["momentum_buffer"]
     for parameter in copies:
         parameter.add_(grad, alpha=-options["learning_rate"])
 
 
-def adamw(copies, grad, moments, options):
-    beta1, beta2, rate, t = options["beta1"], options["beta2"], options["learning_rate"], moments["updates"]
-    m = moments.setdefault("m", torch.zeros_like(grad))
-    v = moments.setdefault("v", torch.zeros_like(grad))
+def adamw(copies, grad, state, options):
+    t = state["step"] = state.get("step", 0) + 1
+    beta1, beta2, rate = options["beta1"], options["beta2"], options["learning_rate"]
+    m = state.setdefault("exp_avg", torch.zeros_like(grad))
+    v = state.setdefault("exp_avg_sq", torch.zeros_like(grad))
     scale(m, beta1).add_(grad, alpha=1 - beta1)
     scale(v, beta2).addcmul_(grad, grad, value=1 - beta2)
     divisor = (v.sqrt() / math.sqrt(1 - beta2**t)).add_(options["epsilon"])

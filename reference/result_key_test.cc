@@ -27,12 +27,19 @@ TEST(ResultKey, RefusesOtherText) {
 
 TEST(ResultKey, CausalOrder) {
   // Derived by hand from the definition.
-  const std::vector<std::string> ordered = {
-      "0/forward/0/0/a",  "0/forward/1/0/b", "0/forward/1/0/c",  "0/forward/2/0/a", "0/output/2/0/0",
-      "0/forward/0/1/a",  "0/forward/1/1/b", "0/output/-/1/0",   "0/loss/2/0/loss", "0/loss/2/1/loss",
-      "0/backward/2/0/x", "0/partial/2/0/w", "0/backward/1/0/x", "0/partial/1/0/w", "0/partial/0/0/w",
-      "0/backward/2/1/x", "0/partial/0/1/w", "0/grad/-/-/a",     "0/grad/-/-/b",    "0/buffer/-/-/a",
-      "0/param/-/-/a",    "1/forward/0/0/a", "2/forward/0/0/a",  "10/forward/0/0/a"};
+  const std::vector<std::string> ordered = {"0/forward/0/0/a",  "0/forward/1/0/b",
+                                            "0/forward/1/0/c",  "0/forward/2/0/a",
+                                            "0/output/2/0/0",   "0/forward/0/1/a",
+                                            "0/forward/1/1/b",  "0/output/-/1/0",
+                                            "0/loss/2/0/loss",  "0/loss/2/1/loss",
+                                            "0/backward/2/0/x", "0/partial/2/0/w",
+                                            "0/backward/1/0/x", "0/partial/1/0/w",
+                                            "0/partial/0/0/w",  "0/backward/2/1/x",
+                                            "0/partial/0/1/w",  "0/grad/-/-/a",
+                                            "0/grad/-/-/b",     "0/buffer/-/-/a",
+                                            "0/param/-/-/a",    "0/optimizer-state/-/-/a/step",
+                                            "1/forward/0/0/a",  "2/forward/0/0/a",
+                                            "10/forward/0/0/a"};
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::vector<ResultKey> keys;

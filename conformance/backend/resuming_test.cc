@@ -61,8 +61,8 @@ TensorMap as_results(const reference::SavedState& saved) {
   return state;
 }
 
-/// Those whose numbers do not depend on the stages: real shares of a shared parameter are added by ascending stage, and by
-/// micro-batch in the whole model.
+/// Those whose numbers do not depend on the stages: real shares of a shared parameter are added by ascending stage, and
+/// by micro-batch in the whole model.
 std::vector<reference::Case> resumed_cases() {
   std::vector<reference::Case> found;
   for (const reference::Case& c : corpus())
@@ -83,8 +83,9 @@ TEST(Resuming, SavedOnThreeStagesIsWhatTheWholeModelSaves) {
     const TensorMap saved = final_state(first, "gpipe", 3);
     EXPECT_EQ(differing(saved, as_results(reference::saved_state(c, kResumingSeed))), "") << c.id;
     // Some state changed hands: more than the parameters.
-    EXPECT_TRUE(std::ranges::any_of(saved, [](const auto& item) { return item.first.find("/optimizer-state/") != std::string::npos; }))
-        << c.id;
+    EXPECT_TRUE(std::ranges::any_of(saved, [](const auto& item) {
+      return item.first.find("/optimizer-state/") != std::string::npos;
+    })) << c.id;
   }
 }
 

@@ -91,6 +91,8 @@ steps = [
   {kind = "freeze", parameters = "layers.[34].*"}, {kind = "unfreeze", parameters = "*"}, "optimizer", "eval", "read",
 ]
 repeat_steps = 3
+steps_before = ["train", "optimizer", {kind = "eval", rows = 4}]
+saves_optimizer = true
 optimizer = {kind = "adamw", learning_rate = 0.5, beta1 = 0.25, beta2 = 0.125, epsilon = 2, weight_decay = 0.0625, clip_norm = 3, clip_epsilon = 4, norm = "inf", skip_nonfinite = true, loss_scale = 8}
 input_gradients = true
 keyword_inputs = true
@@ -117,6 +119,10 @@ data = 5
   EXPECT_TRUE(c.optimizer.skip_nonfinite);
   EXPECT_EQ(c.optimizer.loss_scale, 8);
   EXPECT_EQ(c.division, reference::Division::Nobody);
+  ASSERT_EQ(c.steps_before.size(), 3u);
+  EXPECT_EQ(c.steps_before[1], StepKind::Optimizer);
+  EXPECT_EQ(c.steps_before[2].rows, 4);
+  EXPECT_TRUE(c.saves_optimizer);
   ASSERT_EQ(c.steps.size(), 27u);
   const StepKind kinds[] = {StepKind::Train,     StepKind::Train,  StepKind::ZeroGrad,
                             StepKind::Eval,      StepKind::Freeze, StepKind::Unfreeze,
@@ -249,6 +255,10 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
        "mine.toml:9: repeat_steps: expected a whole number from 1 to 1000, not 0"},
       {kHead + one_case("optimizer = {kind = \"sgd\", learning_rate = 1}"),
        "mine.toml:9: optimizer: no step is \"optimizer\""},
+      {kHead + one_case("saves_optimizer = true"), "mine.toml:9: saves_optimizer: no step is \"optimizer\""},
+      {kHead + one_case("steps_before = [\"train\"]"),
+       "mine.toml:9: steps_before: none is \"optimizer\": nothing would be saved"},
+      {kHead + one_case("steps_before = [\"optimizer\"]"), "mine.toml:9: steps_before: none is \"train\" or \"eval\""},
       {kHead + one_case("optimizer = {kind = \"adam\", learning_rate = 1}"),
        "mine.toml:9: kind: 'adam' is unknown; expected one of sgd, adamw"},
       {kHead + one_case("optimizer = {kind = \"sgd\"}"), "mine.toml:9: optimizer: the key 'learning_rate' is missing"},

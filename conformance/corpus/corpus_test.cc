@@ -49,7 +49,7 @@ TEST(Corpus, HasTheCasesOfTheLock) {
   std::set<std::string> locked;
   std::string hash, path;
   while (file >> hash >> path) locked.insert(path.substr(0, path.find('/')));
-  EXPECT_EQ(locked.size(), 370u);
+  EXPECT_EQ(locked.size(), 392u);
   EXPECT_EQ(ids(corpus()), locked);
 }
 
@@ -126,7 +126,9 @@ TEST(Corpus, ExactCasesStayWithinTheProof) {
     for (const reference::Step& step : c.steps)
       if (step == reference::StepKind::Train) rows += step.rows > 0 ? step.rows : c.rows;
     EXPECT_LE(rows, c.dtype == reference::Dtype::BF16 || c.dtype == reference::Dtype::F16 ? 8 : 16) << c.id;
-    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Optimizer), 0) << c.id;
+    // Updates are beyond that proof: the judge proves such a case by itself (exactness_problem), in float64.
+    const bool updates = c.optimizer.learning_rate != 0;
+    EXPECT_TRUE(!updates || c.dtype == reference::Dtype::F64) << c.id;
     EXPECT_TRUE(c.loss.kind == reference::LossKind::Sum || c.loss.kind == reference::LossKind::Output ||
                 (c.loss.kind == reference::LossKind::Mse && c.dtype != reference::Dtype::BF16))
         << c.id;

@@ -35,8 +35,8 @@ struct ProgramUse {
 /// The programs that the batches of a case need, numbered in the order of first use.
 class ProgramSet {
  public:
-  /// Constructs the model of `c`, which must outlive the set, in the state with which the case begins. Throws InputError if it cannot be cut into that many
-  /// stages.
+  /// Constructs the model of `c`, which must outlive the set, in the state with which the case begins. Throws
+  /// InputError if it cannot be cut into that many stages.
   ProgramSet(const reference::Case& c, uint64_t seed, int stages, const reference::SavedState& begin = {});
 
   const models::Model& model() const { return model_; }

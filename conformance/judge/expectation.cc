@@ -60,7 +60,8 @@ Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, cons
 }
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {
-  if (c.division != reference::Division::Nobody && std::ranges::find(c.steps, reference::StepKind::Optimizer, &reference::Step::kind) != c.steps.end())
+  if (c.division != reference::Division::Nobody &&
+      std::ranges::find(c.steps, reference::StepKind::Optimizer, &reference::Step::kind) != c.steps.end())
     return "an update adds gradients that are divided by the number of micro-batches to parameters that are not";
   if (c.division != reference::Division::Nobody && (c.microbatches & (c.microbatches - 1)) != 0)
     return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";

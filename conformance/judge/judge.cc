@@ -57,8 +57,8 @@ constexpr std::initializer_list<reference::ResultKind> kFinal = {
 constexpr std::initializer_list<reference::ResultKind> kByMicrobatch = {
     reference::ResultKind::Output, reference::ResultKind::Loss, reference::ResultKind::InputGrad};
 constexpr std::initializer_list<reference::ResultKind> kWhole = {
-    reference::ResultKind::Output, reference::ResultKind::Loss,     reference::ResultKind::InputGrad,
-    reference::ResultKind::Grad,   reference::ResultKind::GradNorm, reference::ResultKind::Buffer,
+    reference::ResultKind::Output, reference::ResultKind::Loss,          reference::ResultKind::InputGrad,
+    reference::ResultKind::Grad,   reference::ResultKind::GradNorm,      reference::ResultKind::Buffer,
     reference::ResultKind::Param,  reference::ResultKind::OptimizerState};
 
 bool is_of_values(const Difference& d) { return d.what == DifferenceKind::Value || d.what == DifferenceKind::Norm; }

@@ -110,8 +110,7 @@ std::string stray_words(std::string_view printed, char bracket) {
 
 std::vector<reference::ResultKind> all_result_kinds() {
   std::vector<reference::ResultKind> kinds;
-  for (int kind = 0; kind < reference::kResultKinds; ++kind)
-    kinds.push_back(static_cast<reference::ResultKind>(kind));
+  for (int kind = 0; kind < reference::kResultKinds; ++kind) kinds.push_back(static_cast<reference::ResultKind>(kind));
   return kinds;
 }
 

@@ -129,8 +129,15 @@ Tensors loss_inside(Parts& net, const Tensors& in) {
 
 std::function<void(Parts&)> opened(Opening opening) {
   return [opening](Parts& net) {
-    for (int i = 1; i < kParts; ++i) net.part(i)->opening = opening;
+    for (int i = 1; i < kParts; ++i) net.part(i)->begin_with(opening);
   };
+}
+
+/// The last one of a list of terms: a view, whose base has more elements.
+Tensors loss_view(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 7, in[0]);
+  const at::Tensor terms = at::sum(h, 0);
+  return {at::cat({terms, at::sum(h).view({1})}).select(0, -1)};
 }
 
 Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
@@ -174,6 +181,16 @@ std::vector<Family> border_families() {
   all.push_back(exact_twin({.name = "loss-inside",
                             .forward = loss_inside,
                             .inputs = {{"x", Values}, {"minus_target", Target}, {"mask", Mask}},
+                            .has_target = false}));
+  all.push_back(exact_twin({.name = "loss-view", .forward = loss_view, .has_target = false}));
+  all.push_back(exact_twin({.name = "begins-turned",
+                            .forward = plain,
+                            .prepare = opened(Opening::Turned),
+                            .exact = {.fans = {1}, .bias_hi = 2, .biased = 1}}));
+  all.push_back(exact_twin({.name = "begins-with-sum",
+                            .forward = plain,
+                            .prepare = [](Parts& net) { net.part(4)->begin_with(Opening::Sum); },
+                            .exact = {.fans = {1}, .bias_hi = 2, .biased = 1},
                             .has_target = false}));
   return all;
 }

@@ -2,7 +2,6 @@
 // buffer that the forward both writes and reads.
 
 #include <ATen/ops/add.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
@@ -33,22 +32,17 @@ Tensors twin_skips(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, at::add(at::add(h, first), second))};
 }
 
-/// A layer of [rows, width] as a product with the transposed value, whose gradient comes back transposed.
-at::Tensor transposed(const Linear& layer, const at::Tensor& x) {
-  return at::add(at::bmm(layer.weight().unsqueeze(0), x.t().unsqueeze(0)).squeeze(0).t(), layer.bias());
-}
-
 /// Two later stages read a value transposed, another its sums over rows: the gradients that cross are transposed, or
 /// have strides of 0. (One statement for each operation: C++ does not order the arguments of a call, and an operation
 /// belongs to the stage that has begun when it is called.)
 Tensors strided_gradients(Parts& net, const Tensors& in) {
   const at::Tensor early = net.chain(0, 0, in[0]);
   at::Tensor h = net.chain(1, 3, early);
-  h = at::add(h, transposed(net.extra("second")->fc(), early));
+  h = at::add(h, turned(net.extra("second")->fc(), early));
   h = net.chain(4, 5, h);
   h = at::add(h, at::sum(early, 1, /*keepdim=*/true));
   h = net.chain(6, 6, h);
-  h = at::add(h, transposed(net.extra("fourth")->fc(), early));
+  h = at::add(h, turned(net.extra("fourth")->fc(), early));
   return {net.chain(7, 7, h)};
 }
 

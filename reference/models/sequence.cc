@@ -12,6 +12,8 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <array>
+
 #include "reference/models/parts/parts.h"
 #include "runtime/error.h"
 
@@ -85,6 +87,14 @@ class CrossAttention : public torch::nn::Module {
 namespace {
 
 constexpr int64_t real_width = 16, exact_width = 8, places = 4;
+
+/// Fixed, or another one in each batch: shorter, longer again, as long as the first.
+enum class Length { Fixed, ByBatch };
+
+int64_t length_of(Length length, int batch) {
+  constexpr std::array<int64_t, 4> by_batch = {places, 2, 3, places};
+  return length == Length::Fixed ? places : by_batch[static_cast<size_t>(batch) % by_batch.size()];
+}
 
 int64_t width_of(bool is_exact) { return is_exact ? exact_width : real_width; }
 Activation activation_of(bool is_exact) { return is_exact ? Activation::Abs : Activation::Gelu; }
@@ -167,11 +177,13 @@ namespace {
 const ExactParameters kNarrow = {.fans = {1}, .bias_hi = 1, .biased = 1};
 
 template <class Net, size_t inputs, int rows_dim>
-Family sequence_family(const std::string& name, bool is_exact, const std::vector<std::string>& input_names) {
-  const auto data = [is_exact](int rows, reference::Dtype dtype, uint64_t seed, int step, const std::string& what) {
+Family sequence_family(const std::string& name, bool is_exact, const std::vector<std::string>& input_names,
+                       Length length = Length::Fixed) {
+  const auto data = [is_exact, length](int rows, reference::Dtype dtype, uint64_t seed, int step,
+                                       const std::string& what) {
     const int64_t width = width_of(is_exact);
-    const std::vector<int64_t> sizes =
-        rows_dim == 0 ? std::vector<int64_t>{rows, places, width} : std::vector<int64_t>{places, rows, width};
+    const std::vector<int64_t> sizes = rows_dim == 0 ? std::vector<int64_t>{rows, length_of(length, step), width}
+                                                     : std::vector<int64_t>{length_of(length, step), rows, width};
     return is_exact ? exact_data(sizes, 1, dtype, seed, step, what) : real_data(sizes, dtype, seed, step, what);
   };
   const auto model = [is_exact, input_names](reference::Dtype dtype, uint64_t seed) {
@@ -215,6 +227,10 @@ std::vector<Family> sequence_families() {
     all.push_back(sequence_family<AttentionNet, 1, 0>("attention", is_exact, {"x"}));
   }
   all.push_back(sequence_family<RecurrentNet<Lstm, 0>, 1, 0>("lstm", false, {"x"}));
+  all.push_back(sequence_family<RecurrentNet<Recurrent, 1>, 1, 0>("lengths", true, {"x"}, Length::ByBatch));
+  all.push_back(sequence_family<AttentionNet, 1, 0>("attention-lengths", true, {"x"}, Length::ByBatch));
+  all.push_back(sequence_family<EncoderDecoder, 2, 1>("encoder-decoder-lengths", true, {"source", "target_input"},
+                                                      Length::ByBatch));
   return all;
 }
 

@@ -8,6 +8,52 @@
 
 namespace plumbline::models {
 namespace sharing_models {
+
+/// The place of a shared layer's parameters among those of a cell.
+enum class Place { First, Between, Last };
+
+/// A cell of two layers; a shared one follows each of them.
+class SharingCell : public torch::nn::Module {
+ public:
+  SharingCell(int64_t width, const std::shared_ptr<Linear>& shared, Place place) : shared_(shared) {
+    const auto share = [&](Place here) {
+      if (place == here) register_module("shared", shared);
+    };
+    share(Place::First);
+    left_ = register_module("left", std::make_shared<Linear>(width, width));
+    share(Place::Between);
+    right_ = register_module("right", std::make_shared<Linear>(width, width));
+    share(Place::Last);
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (std::shared_ptr<Linear>* layer : {&left_, &shared_, &right_, &shared_})
+      x = activate(capture::call(*layer, x), Activation::Abs);
+    return x;
+  }
+
+ private:
+  std::shared_ptr<Linear> left_, right_, shared_;
+};
+
+/// Eight cells; cells 0 to 2, 3 to 5, and 6 and 7 share a layer, whose parameters have another place in each group.
+class SharedAtAnyPlace : public torch::nn::Module {
+ public:
+  explicit SharedAtAnyPlace(int64_t width)
+      : cells_(register_module("parts", std::make_shared<ChildList<SharingCell>>())) {
+    for (const auto& [place, count] : {std::pair{Place::First, 3}, {Place::Between, 3}, {Place::Last, 2}}) {
+      const auto shared = std::make_shared<Linear>(width, width);
+      for (int i = 0; i < count; ++i) cells_->add(width, shared, place);
+    }
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (std::shared_ptr<SharingCell>& cell : cells_->all()) x = capture::call(cell, x);
+    return x;
+  }
+
+ private:
+  std::shared_ptr<ChildList<SharingCell>> cells_;
+};
+
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -50,6 +96,28 @@ void freeze_common(Parts& net, reference::Dtype) {
   for (const at::Tensor& parameter : net.extra("common")->parameters()) parameter.set_requires_grad(false);
 }
 
+Family shared_at_any_place() {
+  static constexpr int64_t width = 8;
+  const auto data = [](int rows, reference::Dtype dtype, uint64_t seed, int step, const std::string& what) {
+    return exact_data({rows, width}, 1, dtype, seed, step, what);
+  };
+  return {"exact-shared-places",
+          [](reference::Dtype dtype, uint64_t seed) {
+            const auto root = std::make_shared<SharedAtAnyPlace>(width);
+            set_exact_parameters(*root, dtype, seed, {.fans = {1}, .bias_hi = 3, .biased = 3});
+            return Model{
+                .module = root,
+                .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
+                .input_names = {"x"},
+                .input_chunks = {microbatch::ChunkSpec{}},
+                .split_points = later_children("parts", kParts),
+                .fine_split_points = halved_children("parts", kParts, {"left", split::SplitPoint::Where::End})};
+          },
+          [data](reference::Dtype dtype, int rows, uint64_t seed, int step) {
+            return Batch{{data(rows, dtype, seed, step, "x")}, data(rows, dtype, seed, step, "target")};
+          }};
+}
+
 }  // namespace
 
 }  // namespace sharing_models
@@ -77,6 +145,7 @@ std::vector<Family> sharing_families() {
   for (const Variant& variant : both)
     for (Family& family : twins(variant)) all.push_back(std::move(family));
   for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  all.push_back(shared_at_any_place());
   all.push_back(real_twin({.name = "shared-dropout", .forward = with_dropout, .extras = extras}));
   return all;
 }

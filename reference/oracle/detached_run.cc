@@ -52,12 +52,7 @@ class DetachedStages : public CaseSubject {
  public:
   DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype,
                  const SavedState& begin, Results& results)
-      : case_(c),
-        seed_(seed),
-        dtype_(dtype),
-        orders_(orders),
-        model_(model_of(c, seed, begin)),
-        results_(results) {
+      : case_(c), seed_(seed), dtype_(dtype), orders_(orders), model_(model_of(c, seed, begin)), results_(results) {
     convert(*model_.module, dtype);
     split_ = models::case_split(c, model_, static_cast<int>(orders.size()));
     const bool trains = std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end();

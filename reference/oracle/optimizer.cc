@@ -19,9 +19,9 @@ std::unique_ptr<torch::optim::Optimizer> make(const OptimizerSpec& spec, const N
   std::vector<at::Tensor> all;
   for (const auto& [name, parameter] : parameters) all.push_back(parameter);
   if (spec.kind == OptimizerKind::Sgd) {
-    auto sgd = std::make_unique<torch::optim::SGD>(all, torch::optim::SGDOptions(std::abs(spec.learning_rate))
-                                                            .momentum(spec.momentum)
-                                                            .weight_decay(spec.weight_decay));
+    auto sgd = std::make_unique<torch::optim::SGD>(
+        all,
+        torch::optim::SGDOptions(std::abs(spec.learning_rate)).momentum(spec.momentum).weight_decay(spec.weight_decay));
     // SGD's constructor refuses the negative rate of a proof of exactness, whose updates add.
     static_cast<torch::optim::SGDOptions&>(sgd->param_groups().at(0).options()).lr(spec.learning_rate);
     return sgd;

@@ -1,4 +1,5 @@
-// The optimizer of a case: LibTorch's SGD or AdamW over the parameters of a subject, with its state under canonical names.
+// The optimizer of a case: LibTorch's SGD or AdamW over the parameters of a subject, with its state under canonical
+// names.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,8 +18,8 @@ class Optimizer;
 namespace plumbline::reference {
 
 /// By "PARAMETER/ENTRY", with the entries of PyTorch's optimizers: `momentum_buffer` (SGD with momentum); `exp_avg`,
-/// `exp_avg_sq` and `step`, the number of updates (AdamW). `step` is a scalar of I64, the others have the shape and type
-/// of their parameter. A parameter that was never updated has no entries.
+/// `exp_avg_sq` and `step`, the number of updates (AdamW). `step` is a scalar of I64, the others have the shape and
+/// type of their parameter. A parameter that was never updated has no entries.
 using OptimizerState = std::map<std::string, at::Tensor>;
 
 class CaseOptimizer {

@@ -1,4 +1,5 @@
-// What a training run saves and another resumes from: tensors under canonical names, which no split into stages shows in.
+// What a training run saves and another resumes from: tensors under canonical names, which no split into stages shows
+// in.
 #pragma once
 
 #include <map>
@@ -15,9 +16,9 @@ struct SavedState {
   OptimizerState optimizer;
 };
 
-/// The state after Case::steps_before, which the whole model executes, one micro-batch after another, in the case's dtype
-/// and unseen by interposers; empty if there are none. A function of the case and the seed, so that every rank and every
-/// oracle resumes from the same numbers.
+/// The state after Case::steps_before, which the whole model executes, one micro-batch after another, in the case's
+/// dtype and unseen by interposers; empty if there are none. A function of the case and the seed, so that every rank
+/// and every oracle resumes from the same numbers.
 SavedState saved_state(const Case& c, uint64_t seed);
 
 /// Copies the saved parameters and buffers into `model`; an empty state changes nothing.

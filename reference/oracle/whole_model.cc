@@ -95,10 +95,10 @@ class WholeModel : public CaseSubject {
     }
     ++train_steps_;
     const c10::NoGradGuard no_grad;
-    const std::vector<at::Tensor> parameters = model_.module->parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) {
+    const NamedTensors all = parameters();
+    for (size_t i = 0; i < all.size(); ++i) {
       if (sums[i].defined() && case_.division == Division::Engine) sums[i] = sums[i] / case_.microbatches;
-      parameters[i].mutable_grad() = sum_of(before[i], sums[i]);
+      all[i].second.mutable_grad() = sum_of(before[i], sums[i]);
     }
   }
 
@@ -128,7 +128,7 @@ class WholeModel : public CaseSubject {
   /// Autograd's gradients, taken after every micro-batch, so that autograd itself never accumulates (sum_of.h).
   std::vector<at::Tensor> take_gradients() {
     std::vector<at::Tensor> gradients;
-    for (const at::Tensor& parameter : model_.module->parameters()) {
+    for (const auto& [name, parameter] : parameters()) {
       gradients.push_back(parameter.grad());
       parameter.mutable_grad() = at::Tensor();
     }

@@ -57,7 +57,8 @@ void shift_entries(const FaultSite& site, SavedState& state) {
 Mutant saving(std::string name, std::string what,
               std::function<void(const FaultSite&, const reference::ResultKey&, reference::Results&)> change,
               int least_ranks = 1) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
             fault.results = [site, change](reference::Results& results) {
@@ -69,7 +70,8 @@ Mutant saving(std::string name, std::string what,
             };
             return fault;
           },
-          {need::saved}, least_ranks};
+          {need::saved},
+          least_ranks};
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
-KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param"]
+KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param",
+         "optimizer-state"]
 THREE = "exact-mlp-*"
 CASES = ["exact-mlp-sum", "exact-mlp-mean", "exact-mlp-bf16"]  # those of the pattern, in the order of a job
 holder = tempfile.TemporaryDirectory()

@@ -19,9 +19,9 @@ from tensor_files import read_tensors
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 REAL = ("F64", "F32", "F16", "BF16")
 # Cases that update parameters, and exact ones of every reason for which a result is absent or zero.
-UPDATED = "clip,clip-read,clip-unused,decay-none,loss-scale-local,skip-overflow-clip,train-mlp"
+UPDATED = "clip,clip-read,clip-unused,decay-none,loss-scale-local,resume-adamw-unfrozen,save-skipped-step,skip-overflow-clip,train-mlp"
 CASES = ("absent-value*,accumulate*,boundary-hooks*,dict,eval-*,experts,freeze*,frozen*,hooks*,input-gradients*,late-*,loss-inside,"
-         "added-losses,local-losses*,multi-io,none,read-after-*,optional-mask*,own-*,passed-through,shared-*,skip,summed-views*,tied,unfreeze*,unused-*,views")
+         "added-losses,local-losses*,multi-io,none,read-after-*,optional-mask*,own-*,passed-through,resume-*,save-*,shared-*,skip,summed-views*,tied,unfreeze*,unused-*,views")
 
 
 def values_in(argument):
@@ -40,6 +40,10 @@ def reached(stage, roots):
             for argument in node["arguments"].values():
                 reach |= {value for value in values_in(argument) if stage["values"][value]["dtype"] in REAL}
     return reach
+
+
+# The entries of the optimizer's state of a parameter that was updated.
+ENTRIES = {"sgd": ("momentum_buffer",), "adamw": ("exp_avg", "exp_avg_sq", "step")}
 
 
 class Derived:
@@ -61,6 +65,9 @@ class Derived:
         self.trainable = {p["name"] for p in self.program["parameters"] if p["requires_grad"]}
         self.hooked = set(self.trainable) if self.case["parameter_hooks"] else set()
         self.with_gradient = set()
+        saved = [name for name in read_tensors(os.path.join(folder, "tensors.safetensors")) if name.startswith("optimizer/")]
+        self.updated = {name.split("/")[1] for name in saved}
+        assert bool(saved) == ("resumes" in self.case)
         self.loss_output = self.program["programs"][0]["stages"][-1]["outputs"][0]["name"]
         for number, step in enumerate(self.case["steps"]):
             if step["kind"] in ("train", "eval"):
@@ -73,11 +80,15 @@ class Derived:
                 self.trainable |= set(step["parameters"])
             elif step["kind"] == "read":
                 self.keys |= {f"{number}/grad/-/-/{name}" for name in self.with_gradient}
-            elif step["kind"] == "optimizer" and "clip" in optimizer:
-                self.keys.add(f"{number}/grad-norm/-/-/norm")
+            elif step["kind"] == "optimizer":
+                self.updated |= self.with_gradient
+                self.keys |= {f"{number}/grad-norm/-/-/norm"} if "clip" in optimizer else set()
         last = len(self.case["steps"]) - 1
         self.keys |= {f"{last}/{kind[:-1]}/-/-/{entry['name']}" for kind, named in
                       (("buffers", "buffers"), ("params", "parameters")) for entry in self.program[named]}
+        if "optimizer-state" in self.case["results"]:
+            self.keys |= {f"{last}/optimizer-state/-/-/{name}/{entry}"
+                          for name in self.updated for entry in ENTRIES[optimizer["kind"]]}
 
     def detail(self, key):
         if self.details:
@@ -153,7 +164,7 @@ class ResultsFollowFromTheFiles(unittest.TestCase):
                     # Which steps are skipped, the numbers decide.
                     missing = sorted(derived.keys - expected.keys())
                     if (derived.case["optimizer"] or {}).get("skip_nonfinite"):
-                        self.assertEqual([key.split("/")[1] for key in missing], ["grad-norm"])
+                        self.assertEqual([key.split("/")[1] for key in missing], ["grad-norm"] * ("clip" in derived.case["optimizer"]))
                         derived.keys -= set(missing)
                         missing = []
                     self.assertEqual(missing, [], "not among the expected results")

@@ -1,8 +1,10 @@
 #include "reference/models/parts/parts.h"
 
 #include <ATen/ops/add.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
 
 #include "reference/models/parts/counter.h"
 
@@ -107,15 +109,28 @@ Family family(const Variant& variant, bool is_exact) {
 
 }  // namespace
 
+at::Tensor turned(const Linear& layer, const at::Tensor& x) {
+  return at::add(at::bmm(layer.weight().unsqueeze(0), x.t().unsqueeze(0)).squeeze(0).t(), layer.bias());
+}
+
 Part::Part(int64_t width, Activation activation)
     : width_(width), fc_(register_module("fc", std::make_shared<Linear>(width, width))), activation_(activation) {}
 
+void Part::begin_with(Opening opening) {
+  opening_ = opening;
+  if (opening == Opening::Turned) turn_ = register_module("turn", std::make_shared<Linear>(width_, width_));
+}
+
 at::Tensor Part::forward(const at::Tensor& x) {
   at::Tensor opened = x;
-  if (opening == Opening::View)
+  if (opening_ == Opening::View)
     opened = x.view({-1, 2, width_ / 2}).transpose(1, 2).reshape({-1, width_});
-  else if (opening == Opening::InPlace)
+  else if (opening_ == Opening::InPlace)
     opened.add_(2);
+  else if (opening_ == Opening::Turned)
+    opened = turned(*turn_, x);
+  else if (opening_ == Opening::Sum)
+    opened = at::sum(x, 1, /*keepdim=*/true).expand({-1, width_});
   return activate(capture::call(fc_, opened), activation_);
 }
 

@@ -23,10 +23,15 @@ enum class Opening {
   None,
   View,     ///< interleaves the two halves of a row, through a view
   InPlace,  ///< adds 2 in place to the input, which the caller sees
+  Turned,   ///< a layer (child "turn") as a product with the transposed input, whose gradient is transposed in memory
+  Sum,      ///< the sum of each row in all of its places, so that the gradient of the input has a stride of 0
 };
 
 /// How a part combines a second value with the first, before its linear layer.
 enum class Meeting { Factor, Addend };
+
+/// A layer of [rows, width] as a product with the transposed value, whose gradient comes back transposed.
+at::Tensor turned(const Linear& layer, const at::Tensor& x);
 
 /// The opening, then linear (child "fc") and activation; [rows, width] -> the same.
 class Part : public torch::nn::Module {
@@ -36,11 +41,13 @@ class Part : public torch::nn::Module {
   /// Combines x and `other` first; if `other` is undefined, skips the meeting.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting);
   const Linear& fc() const { return *fc_; }
-  Opening opening = Opening::None;
+  /// Sets how the part begins, before parameters are set.
+  void begin_with(Opening opening);
 
  private:
   int64_t width_;
-  std::shared_ptr<Linear> fc_;
+  Opening opening_ = Opening::None;
+  std::shared_ptr<Linear> fc_, turn_;
   Activation activation_;
 };
 

@@ -16,6 +16,7 @@
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 
@@ -33,14 +34,18 @@ void run_one(const Job& job, const JobCase& item, transport::Transport& transpor
   options.remat = {job.remat, job.remat_policy};
   std::atomic<int64_t> happened = 0;
   Fault fault;
+  const transport::Wire wire = transport::parse_wire(job.wire);
+  const std::unique_ptr<transport::Transport> adverse =
+      wire.adverse() ? transport::adverse_wire(transport, wire, job.seed) : nullptr;
+  transport::Transport& between = adverse ? *adverse : transport;
   std::unique_ptr<transport::Transport> mutated;
   if (!job.mutant.empty()) {
     const schedule::Schedule& schedule = options.schedule;
     fault = find_mutant(job.mutant).make({c, schedule, job.seed, transport.rank(), happened});
     options.fault = &fault;
-    if (fault.transport) mutated = fault.transport(transport);
+    if (fault.transport) mutated = fault.transport(between);
   }
-  const reference::Results results = run_case_on_rank(c, mutated ? *mutated : transport, options);
+  const reference::Results results = run_case_on_rank(c, mutated ? *mutated : between, options);
   const std::filesystem::path path = result_path(out, item, transport.rank());
   std::filesystem::create_directories(path.parent_path());
   write_tensor_file(path, reference::to_host(results));
@@ -102,6 +107,7 @@ BackendDescription Runtime::describe() const {
   runtime.name = name();
   runtime.version = plumbline_version();
   runtime.features = {"throughput", "mutant", "recompute", "remat"};
+  runtime.wire = transport::wire_words();
   runtime.delivers = all_result_kinds();
   runtime.libtorch = TORCH_VERSION;
   return runtime;

@@ -14,6 +14,7 @@
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
+#include "runtime/transport/adverse_wire.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
@@ -159,6 +160,13 @@ void add_run(CLI::App& app, Command& chosen) {
       ->type_name("P")
       ->needs(remat)
       ->capture_default_str();
+  command
+      ->add_option(
+          "--wire", options->wire,
+          "Make the transport worse on purpose: slow delays every send and reads its memory as late as it may, "
+          "poison fills receive buffers with NaN until they are waited for, shuffle changes the order between "
+          "pairs of ranks; a correct backend passes as before")
+      ->type_name("slow,poison,shuffle");
   command->add_option("--seed", options->seed, "Of parameters, data and random layers")->capture_default_str();
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")
       ->check(CLI::Range(0.001, 1e6))
@@ -193,6 +201,7 @@ void add_run(CLI::App& app, Command& chosen) {
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
+    transport::parse_wire(options->wire);
     options->command_line = command_line();
     options->program = cli::program();
     if (remat->count() > 0)
@@ -202,7 +211,7 @@ void add_run(CLI::App& app, Command& chosen) {
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
     } else {
       for (const char* name : {"--profile", "--case", "--corpus", "--mutant", "--report", "--waivers", "--resume",
-                               "--keep", "--verbose", "--list", "--throughput", "--backend"})
+                               "--wire", "--keep", "--verbose", "--list", "--throughput", "--backend"})
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);

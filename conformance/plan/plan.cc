@@ -294,6 +294,7 @@ Job empty_job(const RunOptions& options, int ranks) {
   job.recompute = options.recompute;
   job.remat = options.remat.mode;
   job.remat_policy = options.remat.policy;
+  job.wire = options.wire;
   if (!options.corpus.empty() && !options.backend.foreign)
     job.corpus = std::filesystem::absolute(ReportFolder(options.report).corpus()).string();
   return job;

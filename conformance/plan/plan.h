@@ -50,6 +50,7 @@ struct RunOptions {
   int mutant_ranks = 1;             ///< that the mutant needs at least
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
+  std::string wire;  ///< words of transport::parse_wire(); empty: an ordinary one
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = false;  ///< measure the speed of schedules as well

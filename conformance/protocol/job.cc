@@ -20,11 +20,9 @@ struct Text {
   const char* name;
   std::string Job::* member;
 };
-constexpr Text kTexts[] = {{"mutant", &Job::mutant},
-                           {"recompute", &Job::recompute},
-                           {"remat", &Job::remat},
-                           {"remat_policy", &Job::remat_policy},
-                           {"corpus", &Job::corpus}};
+constexpr Text kTexts[] = {{"mutant", &Job::mutant}, {"recompute", &Job::recompute},
+                           {"remat", &Job::remat},   {"remat_policy", &Job::remat_policy},
+                           {"wire", &Job::wire},     {"corpus", &Job::corpus}};
 
 double not_negative(const JsonPlace& place) {
   if (!place.json().is_number() || !(place.json().get<double>() >= 0)) place.fail("a number of at least 0");
@@ -86,7 +84,7 @@ Job read_job(const std::filesystem::path& path) {
   const JsonPlace json(document, source);
   if (json["format"].json() != kFormat) json["format"].fail(std::string("\"") + kFormat + "\"");
   json.expect_only({"format", "ranks", "seed", "timeout_seconds", "microbatches", "mutant", "recompute", "remat",
-                    "remat_policy", "corpus", "cases", "throughput"});
+                    "remat_policy", "wire", "corpus", "cases", "throughput"});
   Job job;
   job.ranks = json["ranks"].small(1, kMost);
   const nlohmann::json& seed = json["seed"].json();

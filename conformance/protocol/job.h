@@ -47,6 +47,8 @@ struct Job {
   /// autograd decides.
   std::string remat = {};
   std::string remat_policy = "torch-2.15";
+  /// Words of transport::parse_wire(): how the transport is made worse on purpose. Empty: not at all.
+  std::string wire = {};
   /// The user's folder of cases, which ids may name; empty: none. A foreign backend gets exported cases instead.
   std::string corpus = {};
   std::vector<JobCase> cases = {};

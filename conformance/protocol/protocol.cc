@@ -9,6 +9,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
+#include "runtime/transport/adverse_wire.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -58,6 +59,13 @@ void read_own(const JsonPlace& json, BackendDescription& description) {
   for (const JsonPlace& item : json["delivers"].items())
     if (std::ranges::find(kRecorded, kind_of(item)) == std::end(kRecorded))
       item.fail("one of " + join(names) + " with level \"own\"");
+}
+
+std::string wire_word(const JsonPlace& place) {
+  const std::string word = place.text();
+  const std::vector<std::string>& known = transport::wire_words();
+  if (std::ranges::find(known, word) == known.end()) place.fail("one of " + join(known));
+  return word;
 }
 
 constexpr const char* kBlanks = " \t\r\n";
@@ -120,8 +128,8 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   if (const int version = json["protocol"].small(1, 1'000'000); version != kProtocolVersion)
     json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline supports " +
                             std::to_string(kProtocolVersion));
-  json.expect_only(
-      {"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order", "libtorch"});
+  json.expect_only({"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order",
+                    "libtorch", "wire"});
   BackendDescription description;
   description.name = json["name"].text();
   description.version = json["version"].text();
@@ -144,6 +152,8 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     models->refuse("only a backend of level \"own\" has models");
   if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
   if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
+  if (const auto wire = json.find("wire"))
+    for (const JsonPlace& word : wire->items()) description.wire.push_back(wire_word(word));
   return description;
 }
 
@@ -162,6 +172,7 @@ std::string description_text(const BackendDescription& description) {
   if (!description.models.empty()) json["models"] = description.models;
   json["order"] = description.follows_order ? "given" : "own";
   if (!description.libtorch.empty()) json["libtorch"] = description.libtorch;
+  if (!description.wire.empty()) json["wire"] = description.wire;
   return json.dump(2);
 }
 

@@ -42,6 +42,8 @@ struct BackendDescription {
   /// The version of the LibTorch that computes; empty: none. Same-order cases need the version of this build
   /// (demote()).
   std::string libtorch;
+  /// The ways in which it can make its transport worse on purpose, see runtime/transport/adverse_wire.h.
+  std::vector<std::string> wire;
 };
 
 /// Checks that the standard output of a backend is a single JSON value that `bracket` ('{' or '[') opens. Returns an

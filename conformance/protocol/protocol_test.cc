@@ -8,12 +8,13 @@ namespace plumbline::conformance {
 namespace {
 
 const char* const kDescription = R"({"protocol": 1, "name": "n", "version": "v", "schedules": ["gpipe"],
-  "delivers": ["loss", "grad"], "level": "stage", "order": "own", "libtorch": "2.15.0", "features": ["cpu"]})";
+  "delivers": ["loss", "grad"], "level": "stage", "order": "own", "libtorch": "2.15.0", "features": ["cpu"], "wire": ["slow", "poison"]})";
 
 TEST(Description, IsReadAndWrittenBack) {
   const BackendDescription read = parse_description(kDescription, "b");
   for (const BackendDescription& d : {read, parse_description(description_text(read), "b")}) {
     EXPECT_EQ(d.name + d.version + d.libtorch, "nv2.15.0");
+    EXPECT_EQ(d.wire, (std::vector<std::string>{"slow", "poison"}));
     EXPECT_EQ(d.features, std::vector<std::string>{"cpu"});
     EXPECT_EQ(d.schedules, std::vector<std::string>{"gpipe"});
     EXPECT_EQ(d.delivers,
@@ -28,7 +29,7 @@ TEST(Description, WhatMayBeLeftOut) {
       R"({"protocol": 1, "name": "n", "version": "v", "schedules": "any", "delivers": ["loss"], "level": "model"})",
       "b");
   EXPECT_FALSE(d.schedules.has_value());
-  EXPECT_TRUE(d.follows_order && d.features.empty() && d.libtorch.empty());
+  EXPECT_TRUE(d.follows_order && d.features.empty() && d.libtorch.empty() && d.wire.empty());
   EXPECT_EQ(d.level, CaseLevel::Model);
 }
 
@@ -56,6 +57,7 @@ TEST(Description, AnythingElseIsRefusedWithItsPlace) {
            {std::string(kDescription).append("x"), "b is not JSON: "},
            {"[]", "b: expected an object"},
            {"{}", "b: expected an object with \"protocol\""},
+           {with("\"poison\"", "\"fast\""), "b: wire[1]: expected one of slow, poison, shuffle, not \"fast\""},
            {with("\"protocol\": 1", "\"protocol\": 2"), "b: protocol: protocol 2; this plumbline supports 1"},
            {with("\"level\": \"stage\"", "\"level\": \"module\""),
             "b: level: expected one of program, stage, model, own"},

@@ -21,6 +21,8 @@
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/text/join.h"
+#include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
@@ -118,6 +120,11 @@ std::unique_ptr<Prepared> prepared(const RunOptions& given) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return nullptr;
   }
+  for (const std::string& word : transport::wire_words())
+    if ((',' + options.wire + ',').find(',' + word + ',') != std::string::npos &&
+        std::ranges::find(run->backend.wire, word) == run->backend.wire.end())
+      throw InputError("--wire: " + word + " given, but " + run->backend.name + " offers " +
+                       (run->backend.wire.empty() ? "none (describe, member `wire`)" : join(run->backend.wire)));
   if (run->backend.level == CaseLevel::Own) {
     run->plan = plan_own_models(options, run->backend);
     options.selection.profile = "its own models";

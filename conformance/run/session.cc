@@ -178,7 +178,8 @@ int Session::report() {
                                                        {"profile", options_.selection.profile_or_default()},
                                                        {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
                                                        {"recompute", options_.recompute},
-                                                       {"remat", to_string(options_.remat)}});
+                                                       {"remat", to_string(options_.remat)},
+                                                       {"wire", options_.wire.empty() ? "ordinary" : options_.wire}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.broken = broken_;

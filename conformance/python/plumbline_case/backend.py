@@ -49,6 +49,8 @@ class Backend:
     #: the version of LibTorch that computes; None: none
     libtorch = None
     features = ()
+    #: the ways in which it can make its transport worse on purpose: see *run* in INTERPRETING.md
+    wire = ()
 
     # --- what it can do: plan refuses cases that need more ---------------------------------------------------------
     #: the kinds of steps
@@ -115,6 +117,7 @@ class Backend:
             "features": names(self.features),
         }
         answer |= {"libtorch": self.libtorch} if self.libtorch else {}
+        answer |= {"wire": names(self.wire)} if self.wire else {}
         check(answer, "describe", f"{type(self).__name__}: describe")
         return answer
 

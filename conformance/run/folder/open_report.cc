@@ -87,6 +87,7 @@ RunRecord record_of(const RunOptions& options, const RunPlan& plan, const Backen
   record.options.insert(record.options.end(), {{"mutant", options.mutant},
                                                {"recompute", options.recompute},
                                                {"remat", to_string(options.remat)},
+                                               {"wire", options.wire},
                                                {kKeepOption, options.keep == Keep::Failures ? kKeepFailures : "all"},
                                                {"waivers", with_digest(options.waivers)},
                                                {"corpus", with_digest(options.corpus, case_texts(options))}});

@@ -15,6 +15,7 @@
 #include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
+#include <torch/version.h>
 
 #include "runtime/capture/meta/shape_rules.h"
 
@@ -292,7 +293,9 @@ bool takes_flash(const at::Tensor& query, const at::Tensor& key, const at::Tenso
 /// kernel and the plain one as on the CPU; the strides of the result depend on it.
 Results attention(Arguments a) {
   const at::Tensor query = tensor(a[0]), key = tensor(a[1]), value = tensor(a[2]), mask = tensor(a[3]);
-  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3 && !mask.defined()) {  // unbatched
+  // LibTorch 2.11 computes unbatched attention by the plain kernel.
+  constexpr bool batches_unbatched = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR > 11;
+  if (batches_unbatched && query.dim() == 3 && key.dim() == 3 && value.dim() == 3 && !mask.defined()) {
     const std::vector<c10::IValue> batched = {
         query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), a[3], a[4], a[5], a[6], a[7]};
     return {attention(batched)[0].toTensor().squeeze(0)};

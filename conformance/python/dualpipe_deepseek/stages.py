@@ -1,4 +1,4 @@
-"""A stage as one of DualPipe's two modules on a rank: it only knows its neighbours, so values for other stages are forwarded."""
+"""A stage as one of DualPipe's two modules on a rank: it only knows its neighbours, and forwards values for other stages."""
 
 import torch
 from dualpipe.utils import run_backward

@@ -95,7 +95,7 @@ def frees_before_the_wait(rank, ranks):
 
 
 def reads_before_the_wait(rank, ranks):
-    received = torch.empty(4)
+    received = values(1)  # from an earlier message, which was the same
     if rank == 0:
         dist.send(values(1), 1)
         return True

@@ -15,6 +15,7 @@ import os
 import sys
 
 from ..backend import Backend, launched
+from . import wire
 from .forked import execute_cases
 
 
@@ -26,6 +27,7 @@ class GlooBackend(Backend):
     """
 
     level = "stage"
+    wire = wire.WORDS
     libtorch = importlib.metadata.version("torch").split("+")[0]  # importing torch takes seconds
     imports = ()  # modules that are imported once, before the ranks are forked
 
@@ -35,6 +37,8 @@ class GlooBackend(Backend):
         dist.barrier()
 
     def run_job(self, job, folder, out, tell):
+        if "wire" in job:
+            wire.install()
         if place := launched():
             store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous"
             with process_group(store, *place, job):
@@ -69,7 +73,8 @@ def process_group(store, rank, ranks, job):
     torch.set_num_threads(1)
     timeout = datetime.timedelta(seconds=job["timeout_seconds"])
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks, timeout=timeout)
-    yield
+    with wire.bad_wire(job["wire"].split(",") if "wire" in job else (), job["seed"], rank):
+        yield
     dist.destroy_process_group()
 
 

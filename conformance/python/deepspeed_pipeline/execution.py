@@ -1,5 +1,6 @@
 """One case on one rank: builds DeepSpeed's engine from it, executes its steps, collects its results."""
 
+import logging
 import os
 
 import deepspeed
@@ -201,4 +202,5 @@ def _set_up_deepspeed(rank):
     os.environ["LOCAL_RANK"] = str(rank)
     # It would compile a collective for inference, which no training uses: 50 s at the first time.
     deepspeed.ops.__compatible_ops__[SHM_COLLECTIVE] = False
+    deepspeed.utils.logger.setLevel(logging.WARNING)  # it logs its whole configuration
     deepspeed.init_distributed("gloo", verbose=False)

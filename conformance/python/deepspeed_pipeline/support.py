@@ -8,9 +8,16 @@ CLIP_EPSILON = 1e-6  # of DeepSpeed's clip_grad_norm_, which has no option for i
 
 def why_not(case):
     """None if DeepSpeed can run the case, else the reason."""
-    for test in (_gradients, _steps, _optimizer, _local_losses):
+    for test in (_dtype, _gradients, _steps, _optimizer, _evaluations, _local_losses):
         if reason := test(case):
             return reason
+    return None
+
+
+def _dtype(case):
+    refused = {p["dtype"] for p in case.program["parameters"]} - {"F32", "BF16"}
+    if refused:
+        return f"{min(refused)}: DeepSpeed on the CPU refuses to reduce gradients but of F32 and BF16 (F16: on few machines)"
     return None
 
 
@@ -49,6 +56,14 @@ def _optimizer(case):
         return "clipping by the infinity norm: gradient_clipping is a limit for the 2-norm"
     if clip and clip["epsilon"] != CLIP_EPSILON:
         return f"clipping with epsilon {clip['epsilon']}: DeepSpeed's is {CLIP_EPSILON}"
+    return None
+
+
+def _evaluations(case):
+    outputs = [entry for program in case.program["programs"] for entry in program["stages"][-1]["outputs"]]
+    without_loss = any(step["kind"] == "eval" and not step["loss"] for step in case.steps)
+    if without_loss and any(entry["to"] == "model" and entry["value"] is None for entry in outputs):
+        return "an evaluation without a loss of a model that returns None: DeepSpeed keeps what it returns, tensors only"
     return None
 
 

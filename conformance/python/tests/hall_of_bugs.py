@@ -38,7 +38,10 @@ class Engine:
         return by_script
 
 
-ENGINES = (Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),)
+ENGINES = (
+    Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),
+    Engine("DeepSpeed PipelineEngine", "deepspeed", "deepspeed_pipeline"),
+)
 
 
 def text(*path):

@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
+from queue import Empty
 
 os.environ["DS_ACCELERATOR"] = "cpu"
 logging.disable(logging.ERROR)
@@ -66,6 +68,19 @@ def _place(error):
     return f"in {trace.tb_frame.f_code.co_name}"
 
 
+def _answers(queue, processes):
+    """What each rank put into the queue; for one that a signal ended, which."""
+    answers, deadline = {}, time.monotonic() + 120
+    while len(answers) < len(processes) and time.monotonic() < deadline:
+        try:
+            answer = queue.get(timeout=1)
+            answers[answer[0]] = answer
+        except Empty:
+            dead = [(r, p.exitcode) for r, p in enumerate(processes) if r not in answers and (p.exitcode or 0) < 0]
+            answers |= {r: (r, None, f"killed by signal {-code}") for r, code in dead}
+    return answers.values()
+
+
 def results(ranks, body):
     """([rank]: the result of body(rank), [] if one failed; the first failure that another rank did not cause, or None)."""
     context = multiprocessing.get_context("fork")
@@ -74,7 +89,7 @@ def results(ranks, body):
         processes = [context.Process(target=_rank, args=(r, ranks, body, folder, queue)) for r in range(ranks)]
         for process in processes:
             process.start()
-        answers = sorted(queue.get(timeout=90) for _ in range(ranks))
+        answers = sorted(_answers(queue, processes))
         for process in processes:
             process.join(5)
             process.kill()

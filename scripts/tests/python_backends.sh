@@ -16,6 +16,11 @@ held() { # backend, cases, schedule
 held "$1/mpi4py_gpipe/backend.toml" 'exact-tied' gpipe
 held "$1/torch_pipelining/manual-$version.toml" 'exact-tied' 1f1b
 held "$1/torch_pipelining/traced-$version.toml" 'exact-tied' gpipe
+if "$peer" deepspeed 0.19.8 --check >/dev/null 2>&1; then
+  held "$1/deepspeed_pipeline/deepspeed-0.19.8.toml" 'exact-tied' 1f1b
+else
+  echo 'not held: scripts/peer deepspeed 0.19.8 is not set up'
+fi
 
 # A training script that runs only its own model: correct, with a fault planted on two ranks, and broken on one rank.
 own=$1/examples

@@ -41,6 +41,7 @@ class Engine:
 ENGINES = (
     Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),
     Engine("DualPipe", "dualpipe", "dualpipe_deepseek"),
+    Engine("DeepSpeed PipelineEngine", "deepspeed", "deepspeed_pipeline"),
 )
 
 

@@ -116,16 +116,15 @@ class Replica(_BaseDataParallel):
         self.ddp_config = DistributedDataParallelConfig()
         for parameter in chunk.parameters():
             parameter.main_grad = None
-            if parameter.is_leaf:
-                self._watch(parameter)
+            frozen = not parameter.requires_grad
+            # A parameter that is frozen now may be unfrozen by a later step.
+            parameter.requires_grad_().register_post_accumulate_grad_hook(self._accumulate)
+            parameter.requires_grad_(not frozen)
 
     @staticmethod
-    def _watch(parameter):
-        def accumulate(parameter):
-            gradient, parameter.grad = parameter.grad, None
-            parameter.main_grad = gradient.clone() if parameter.main_grad is None else parameter.main_grad.add_(gradient)
-
-        parameter.register_post_accumulate_grad_hook(accumulate)
+    def _accumulate(parameter):
+        gradient, parameter.grad = parameter.grad, None
+        parameter.main_grad = gradient.clone() if parameter.main_grad is None else parameter.main_grad.add_(gradient)
 
     def finish_grad_sync(self, force_all_reduce=False):
         """There is no other replica."""

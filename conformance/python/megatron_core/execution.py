@@ -67,6 +67,8 @@ class Execution:
             calculate_per_token_loss=self.losses.per_token,
             grad_scale_func=self.losses.scaled if self.losses.scale != 1 else None,
             finalize_model_grads_func=self._finalize,
+            # The default refuses variable lengths, even without experts.
+            moe_token_dispatcher_type="alltoall",
             # Megatron-core scales auxiliary losses only in a model with experts.
             num_moe_experts=1 if any(map(case.local_losses, range(case.stages))) else None,
         )

@@ -21,8 +21,8 @@ from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
 from support import Files, why_not  # noqa: E402
 
 MESSAGES = {
-    "batched": "batch_p2p_comm: the messages of a moment in one batch",
-    "overlapped": "single messages, overlap_p2p_comm under interleaved 1F1B",
+    "batched": "batch_p2p_comm: the messages of a moment in one batch; deallocate_pipeline_outputs",
+    "overlapped": "single messages, overlap_p2p_comm under interleaved 1F1B; no deallocate_pipeline_outputs",
 }
 # What Megatron-core leaves to its user: this adapter does it, so these cases test it together with Megatron-core.
 HELP = (

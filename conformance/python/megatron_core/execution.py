@@ -63,7 +63,8 @@ class Execution:
             variable_seq_lengths=any(s != of_step[0] or s[2] != hidden for of_step in shapes for s in of_step),
             batch_p2p_comm=messages == "batched",
             overlap_p2p_comm=messages == "overlapped" and interleaved,
-            deallocate_pipeline_outputs=True,
+            # Under overlap it frees what is still being sent: deviations/overlapped_send_of_freed_memory.py
+            deallocate_pipeline_outputs=messages == "batched",
             calculate_per_token_loss=self.losses.per_token,
             grad_scale_func=self.losses.scaled if self.losses.scale != 1 else None,
             finalize_model_grads_func=self._finalize,

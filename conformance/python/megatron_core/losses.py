@@ -64,6 +64,7 @@ class Losses:
         """The rows of a micro-batch, or how many of its targets count."""
         target = self._target(step, m)
         if self._case.json["loss"]["kind"] == "cross-entropy":
-            return (target != self._case.json["loss"]["ignored_target"]).sum()
+            ignored = self._case.json["loss"]["ignored_target"]
+            return torch.tensor(target.numel()) if ignored is None else (target != ignored).sum()
         (entry,) = self._case.json["inputs"][:1]
         return torch.tensor(self._case.inputs(step, m)[0].shape[entry["chunk"]["dim"]])

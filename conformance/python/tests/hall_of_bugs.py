@@ -38,7 +38,10 @@ class Engine:
         return by_script
 
 
-ENGINES = (Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),)
+ENGINES = (
+    Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),
+    Engine("Megatron-core", "megatron-core", "megatron_core"),
+)
 
 
 def text(*path):

@@ -3,7 +3,6 @@
 A script trains a small model twice or more, once in a way that works: a control that fails ends it with exit code 2.
 """
 
-import datetime
 import functools
 import importlib.metadata
 import logging
@@ -73,7 +72,8 @@ class Model:
         def forward(data, model):
             return model(next(data)), loss
 
-        schedule = get_forward_backward_func(self.config.pipeline_model_parallel_size, self.config.virtual_pipeline_model_parallel_size)
+        sizes = self.config.pipeline_model_parallel_size, self.config.virtual_pipeline_model_parallel_size
+        schedule = get_forward_backward_func(*sizes)
         with on_cpu():
             return schedule(forward_step_func=forward, data_iterator=[iter(inputs) for _ in self.model], model=self.model,
                             num_microbatches=len(inputs), seq_length=inputs[0].shape[0], micro_batch_size=inputs[0].shape[1],
@@ -95,18 +95,19 @@ def _rank(rank, ranks, body, folder, queue):
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
         with on_cpu():
             parallel_state.initialize_model_parallel(
-                pipeline_model_parallel_size=ranks, distributed_timeout_minutes=datetime.timedelta(seconds=20) / datetime.timedelta(minutes=1),
-                create_gloo_process_groups=False)  # fmt: skip
+                pipeline_model_parallel_size=ranks, distributed_timeout_minutes=20 / 60, create_gloo_process_groups=False
+            )
         queue.put((rank, body(), None))
     except BaseException as error:
-        queue.put((rank, None, (f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}", traceback.format_exc())))
+        first = (str(error).strip().splitlines() or [""])[0]
+        queue.put((rank, None, (f"{type(error).__name__}: {first}", traceback.format_exc())))
     queue.close()
     queue.join_thread()
     os._exit(0)
 
 
 def run(ranks, body, *arguments, **words):
-    """[rank]: the result of body(...). A failure is an Exception with the first message of a rank."""
+    """[rank]: the result of body(...). Raises RankError if a rank fails."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         queue = context.Queue()
@@ -126,7 +127,7 @@ def run(ranks, body, *arguments, **words):
 
 
 class RankError(Exception):
-    pass
+    """The first message of a rank, and its traceback."""
 
 
 def control(right):

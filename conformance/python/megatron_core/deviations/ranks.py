@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import multiprocessing
 import os
+import queue
 import sys
 import tempfile
 import traceback
@@ -39,7 +40,7 @@ class Layer(MegatronModule):
         self.pre_process, self.post_process = index == 0, index == layers - 1
         self.share_embeddings_and_output_weights = tied
         self.weight, self.bias = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.zeros(1))
-        self.before = lambda: None  # called before each forward
+        self.before, self.after = lambda: None, lambda y: y  # called before each forward, and with its result
 
     def shared_embedding_or_output_weight(self):
         return self.weight
@@ -49,7 +50,7 @@ class Layer(MegatronModule):
 
     def forward(self, x):
         self.before()
-        return (x if self.pre_process else self.received) * self.weight + self.bias
+        return self.after((x if self.pre_process else self.received) * self.weight + self.bias)
 
 
 class Model:
@@ -89,7 +90,7 @@ def microbatches(count, sequence=1, batch=2):
     return [torch.full((sequence, batch, WIDTH), float(m + 1)) for m in range(count)]
 
 
-def _rank(rank, ranks, body, folder, queue):
+def _rank(rank, ranks, body, folder, results):
     torch.set_num_threads(1)
     try:
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
@@ -97,44 +98,54 @@ def _rank(rank, ranks, body, folder, queue):
             parallel_state.initialize_model_parallel(
                 pipeline_model_parallel_size=ranks, distributed_timeout_minutes=20 / 60, create_gloo_process_groups=False
             )
-        queue.put((rank, body(), None))
+        results.put((rank, body(), None))
     except BaseException as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        queue.put((rank, None, (f"{type(error).__name__}: {first}", traceback.format_exc())))
-    queue.close()
-    queue.join_thread()
+        results.put((rank, None, (f"{type(error).__name__}: {first}", traceback.format_exc())))
+    results.close()
+    results.join_thread()
     os._exit(0)
 
 
-def run(ranks, body, *arguments, **words):
-    """[rank]: the result of body(...). Raises RankError if a rank fails."""
+def run(ranks, body, *arguments, expected=None, **words):
+    """[rank]: the result of body(...). Raises RankError if a rank fails with the `expected` words; any other failure shows
+    nothing, and ends the script."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
-        queue = context.Queue()
+        results = context.Queue()
         body = functools.partial(body, *arguments, **words)
-        processes = [context.Process(target=_rank, args=(r, ranks, body, folder, queue)) for r in range(ranks)]
+        processes = [context.Process(target=_rank, args=(r, ranks, body, folder, results)) for r in range(ranks)]
         for process in processes:
             process.start()
-        answers = sorted((queue.get(timeout=90) for _ in range(ranks)), key=lambda answer: answer[0])
+        try:
+            answers = sorted((results.get(timeout=90) for _ in range(ranks)), key=lambda answer: answer[0])
+        except queue.Empty:
+            fail("no answer of a rank")
         for process in processes:
             process.join(5)
             process.kill()
     if failures := [failure for _, _, failure in answers if failure]:
         # The first failure that is not caused by the end of another rank.
         message, trace = next((f for f in failures if "onnection" not in f[0]), failures[0])
-        raise RankError(message, trace)
+        if expected is None or expected not in message:
+            fail(trace)
+        raise RankError(message)
     return [answer for _, answer, _ in answers]
 
 
 class RankError(Exception):
-    """The first message of a rank, and its traceback."""
+    """The first message of a rank."""
+
+
+def fail(why):
+    print(why, file=sys.stderr)
+    sys.exit(2)
 
 
 def control(right):
     """What works has to work, or else the script shows nothing."""
     if not right:
-        print("the control fails", file=sys.stderr)
-        sys.exit(2)
+        fail("the control fails")
 
 
 def conclude(wrong, there, fine):

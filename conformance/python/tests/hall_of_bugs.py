@@ -42,6 +42,7 @@ ENGINES = (
     Engine("torch.distributed.pipelining", "torch", "torch_pipelining"),
     Engine("DualPipe", "dualpipe", "dualpipe_deepseek"),
     Engine("DeepSpeed PipelineEngine", "deepspeed", "deepspeed_pipeline"),
+    Engine("Megatron-core", "megatron-core", "megatron_core"),
 )
 
 

@@ -1,0 +1,18 @@
+"""finalize_model_grads sums the gradient of a weight that the first and the last stage share in place: if two steps
+accumulate, the sum of the first step is on both stages, and is added to itself."""
+
+from ranks import Model, conclude, control, microbatches, run
+
+
+def body(steps):
+    model = Model(tied=True)
+    for _ in range(steps):
+        model.train(microbatches(2), lambda y: (y.sum(), {}))
+    return [gradient for gradient, _ in model.gradients()]
+
+
+once = [gradient for (gradient,) in run(2, body, steps=1)]
+control(once == [48.0, 48.0])
+twice = [gradient for (gradient,) in run(2, body, steps=2)]
+conclude(twice != [96.0, 96.0], f"two steps of gradient 48 accumulate to {twice[0]:g} on both stages of a shared weight",
+         "two steps of gradient 48 accumulate to 96")

@@ -1,0 +1,154 @@
+"""Ranks on this machine for the scripts in this folder: Megatron-core over gloo, without plumbline.
+
+A script trains a small model twice or more, once in a way that works: a control that fails ends it with exit code 2.
+"""
+
+import functools
+import importlib.metadata
+import logging
+import multiprocessing
+import os
+import queue
+import sys
+import tempfile
+import traceback
+import warnings
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.ERROR)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from cpu import on_cpu  # noqa: E402
+from megatron.core import parallel_state  # noqa: E402
+from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads  # noqa: E402
+from megatron.core.enums import ModelType  # noqa: E402
+from megatron.core.pipeline_parallel import get_forward_backward_func  # noqa: E402
+from megatron.core.transformer.module import MegatronModule  # noqa: E402
+from megatron.core.transformer.transformer_config import TransformerConfig  # noqa: E402
+
+WIDTH = 8
+
+
+class Layer(MegatronModule):
+    """x * weight + bias, numbers; the first and the last layer may share their weight."""
+
+    def __init__(self, config, index, layers, tied):
+        super().__init__(config)
+        self.model_type = ModelType.encoder_or_decoder
+        self.pre_process, self.post_process = index == 0, index == layers - 1
+        self.share_embeddings_and_output_weights = tied
+        self.weight, self.bias = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.zeros(1))
+        self.before, self.after = lambda: None, lambda y: y  # called before each forward, and with its result
+
+    def shared_embedding_or_output_weight(self):
+        return self.weight
+
+    def set_input_tensor(self, tensors):
+        self.received = tensors[0]
+
+    def forward(self, x):
+        self.before()
+        return self.after((x if self.pre_process else self.received) * self.weight + self.bias)
+
+
+class Model:
+    """This rank's layers: one, or `chunks` of them. Other words are for TransformerConfig."""
+
+    def __init__(self, chunks=None, tied=False, **words):
+        ranks = dist.get_world_size()
+        self.config = TransformerConfig(
+            num_layers=ranks * (chunks or 1), hidden_size=WIDTH, num_attention_heads=1, pipeline_model_parallel_size=ranks,
+            virtual_pipeline_model_parallel_size=chunks, pipeline_dtype=torch.float32, moe_token_dispatcher_type="alltoall",
+            finalize_model_grads_func=finalize_model_grads, **words)  # fmt: skip
+        own = [chunk * ranks + dist.get_rank() for chunk in range(chunks or 1)]
+        self.layers = [Layer(self.config, index, self.config.num_layers, tied) for index in own]
+        with on_cpu():
+            self.model = [DistributedDataParallel(self.config, DistributedDataParallelConfig(), layer) for layer in self.layers]
+
+    def train(self, inputs, loss, forward_only=False):
+        """One step over micro-batches. Returns what loss(y) reports, on the last rank."""
+
+        def forward(data, model):
+            return model(next(data)), loss
+
+        sizes = self.config.pipeline_model_parallel_size, self.config.virtual_pipeline_model_parallel_size
+        schedule = get_forward_backward_func(*sizes)
+        with on_cpu():
+            return schedule(forward_step_func=forward, data_iterator=[iter(inputs) for _ in self.model], model=self.model,
+                            num_microbatches=len(inputs), seq_length=inputs[0].shape[0], micro_batch_size=inputs[0].shape[1],
+                            forward_only=forward_only)  # fmt: skip
+
+    def gradients(self):
+        """[layer of this rank]: the gradients of weight and bias."""
+        return [(layer.weight.main_grad.item(), layer.bias.main_grad.item()) for layer in self.layers]
+
+
+def microbatches(count, sequence=1, batch=2):
+    """Micro-batch m is full of m + 1."""
+    return [torch.full((sequence, batch, WIDTH), float(m + 1)) for m in range(count)]
+
+
+def _rank(rank, ranks, body, folder, results):
+    torch.set_num_threads(1)
+    try:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+        with on_cpu():
+            parallel_state.initialize_model_parallel(
+                pipeline_model_parallel_size=ranks, distributed_timeout_minutes=20 / 60, create_gloo_process_groups=False
+            )
+        results.put((rank, body(), None))
+    except BaseException as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        results.put((rank, None, (f"{type(error).__name__}: {first}", traceback.format_exc())))
+    results.close()
+    results.join_thread()
+    os._exit(0)
+
+
+def run(ranks, body, *arguments, expected=None, **words):
+    """[rank]: the result of body(...). Raises RankError if a rank fails with the `expected` words; any other failure shows
+    nothing, and ends the script."""
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        results = context.Queue()
+        body = functools.partial(body, *arguments, **words)
+        processes = [context.Process(target=_rank, args=(r, ranks, body, folder, results)) for r in range(ranks)]
+        for process in processes:
+            process.start()
+        try:
+            answers = sorted((results.get(timeout=90) for _ in range(ranks)), key=lambda answer: answer[0])
+        except queue.Empty:
+            fail("no answer of a rank")
+        for process in processes:
+            process.join(5)
+            process.kill()
+    if failures := [failure for _, _, failure in answers if failure]:
+        # The first failure that is not caused by the end of another rank.
+        message, trace = next((f for f in failures if "onnection" not in f[0]), failures[0])
+        if expected is None or expected not in message:
+            fail(trace)
+        raise RankError(message)
+    return [answer for _, answer, _ in answers]
+
+
+class RankError(Exception):
+    """The first message of a rank."""
+
+
+def fail(why):
+    print(why, file=sys.stderr)
+    sys.exit(2)
+
+
+def control(right):
+    """What works has to work, or else the script shows nothing."""
+    if not right:
+        fail("the control fails")
+
+
+def conclude(wrong, there, fine):
+    """Prints the observation; exit code 1 when the deviation is present."""
+    print(f"megatron-core {importlib.metadata.version('megatron-core')}: {there if wrong else fine}")
+    sys.exit(1 if wrong else 0)

@@ -33,7 +33,9 @@ class PipelineEngine(GlooBackend):
     name, version = "DeepSpeed PipelineEngine", importlib.metadata.version("deepspeed")
     imports = ("deepspeed.pipe",)
     schedules, order = ["1f1b"], "own"
-    delivers = ("forward", "output", "loss", "backward", "hook-calls", "grad", "grad-norm", "buffer", "param")
+    delivers = (
+        "forward", "output", "loss", "backward", "hook-calls", "grad", "grad-norm", "buffer", "param", "optimizer-state",
+    )  # fmt: skip
     features = HELP
 
     def why_not(self, case):

@@ -37,6 +37,7 @@ class Execution:
         self.layer = Layer(case, self.index, self.recorder, self._weighed)
         self.engine = self._engine()
         self.parameters = self._named_parameters()
+        self._resume()
         self.gradients = {}  # of the last train step, as the optimizer sees them
         if case.json["parameter_hooks"]:
             for name, parameter in self.parameters.items():
@@ -62,7 +63,7 @@ class Execution:
             "steps_per_print": None,
             "gradient_clipping": options["clip"]["max"] if "clip" in options else 0.0,
         }
-        optimizer = optimizer_of(options, [{"params": list(module.parameters())}])
+        self.optimizer = optimizer = optimizer_of(options, [{"params": list(module.parameters())}])
         engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=config, dist_init_required=False)
         if "grad-norm" in case.json["results"]:
             base_engine.clip_grad_norm_ = self._clip
@@ -89,6 +90,14 @@ class Execution:
         modules = self.engine.module.tied_modules.items()
         assert all(isinstance(module, Shared) for _, module in modules)
         return dict(self.layer.stage.named_parameters()) | {tied[key]: module.weight for key, module in modules}
+
+    def _resume(self):
+        """Gives the optimizer the state that another run saved, as torch's load_state_dict() does."""
+        for name, state in self.case.optimizer_state().items():
+            if name in self.parameters:
+                self.optimizer.state[self.parameters[name]] = {
+                    entry: tensor.float() if entry == "step" else tensor.clone() for entry, tensor in state.items()
+                }
 
     # --- losses ---------------------------------------------------------------------------------------------------
 
@@ -184,6 +193,10 @@ class Execution:
             self.recorder.put("buffer", None, None, name, buffer)
         for name, parameter in self.parameters.items():
             self.recorder.put("param", None, None, name, parameter)
+            for entry, value in self.optimizer.state[parameter].items():
+                if value is not None:
+                    value = value.to(torch.int64) if entry == "step" else value
+                    self.recorder.put("optimizer-state", None, None, f"{name}/{entry}", value)
 
 
 def optimizer_of(options, groups):

@@ -37,7 +37,8 @@ class DualPipe(GlooBackend):
     schedules = ("dualpipe",)
     order = "own"
     delivers = (
-        "forward", "backward", "input-grad", "output", "loss", "grad", "grad-norm", "buffer", "param", "hook-calls",
+        "forward", "backward", "input-grad", "output", "loss", "grad", "grad-norm", "buffer", "param",
+        "optimizer-state", "hook-calls",
     )  # fmt: skip
     features = HELP
 

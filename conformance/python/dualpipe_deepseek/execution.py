@@ -8,7 +8,7 @@ from cpu import dual_pipe
 from dualpipe import set_p2p_tensor_dtype, set_p2p_tensor_shapes
 from plumbline_case.case import shape_of
 from plumbline_case.torch import load
-from plumbline_case.torch.optimizers import clip_factor, norm_of, scale, share_of_norm, update
+from plumbline_case.torch.optimizers import begin_states, clip_factor, norm_of, put_states, scale, share_of_norm, update
 from plumbline_case.torch.tensors import DTYPES
 from recorder import Recorder
 from stages import OverlappedStage, Stage
@@ -34,7 +34,7 @@ class Execution:
         self.dual_pipe = dual_pipe(self.modules, batch_dim=self.batch_dim)
         self.step = 0
         self.settled = {}  # gradients that the optimizer has unscaled and clipped
-        self.moments = {}  # of the optimizer, by stage and parameter
+        self.optimizer_states = begin_states(self.case, [key[:2] for key in self._parameters()])
         if self.case.json["parameter_hooks"]:
             for module in self.modules:
                 for name, parameter in module.stage.named_parameters():
@@ -200,7 +200,7 @@ class Execution:
                     scale(gradient, factor)
         for stage, name, parameter in self._parameters():
             if name in gradients:
-                update([parameter], gradients[name], self.moments.setdefault((stage, name), {}), options)
+                update([parameter], gradients[name], self.optimizer_states[stage, name], options)
         if "loss_scale" in options or "clip" in options:
             self.settled = gradients
             for _, _, parameter in self._parameters():
@@ -214,3 +214,4 @@ class Execution:
                     self.recorder.put("buffer", None, None, name, buffer)
         for _, name, parameter in self._parameters():
             self.recorder.put("param", None, None, name, parameter)
+        put_states(self.recorder.put, self.optimizer_states)

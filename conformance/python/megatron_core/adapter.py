@@ -41,7 +41,10 @@ class Megatron(GlooBackend):
     version = importlib.metadata.version("megatron-core")
     schedules = ("1f1b", "interleaved-1f1b")
     order = "own"
-    delivers = ("forward", "backward", "output", "loss", "input-grad", "grad", "grad-norm", "hook-calls", "buffer", "param")
+    delivers = (
+        "forward", "backward", "output", "loss", "input-grad", "grad", "grad-norm", "hook-calls", "buffer", "param",
+        "optimizer-state",
+    )  # fmt: skip
     imports = ("megatron.core.pipeline_parallel", "megatron.core.optimizer.clip_grads")
 
     def __init__(self, messages):

@@ -10,7 +10,7 @@ from megatron.core.distributed import finalize_model_grads
 from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.transformer.transformer_config import TransformerConfig
 from plumbline_case.torch import load
-from plumbline_case.torch.optimizers import update
+from plumbline_case.torch.optimizers import begin_states, put_states, update
 from plumbline_case.torch.tensors import DTYPES
 
 import losses
@@ -42,7 +42,7 @@ class Execution:
         own = self.files.placement()[dist.get_rank()]
         self.chunks = {s: Chunk(self.config, self.case, s, self.tied, self.recorder, self.losses) for s in own}
         self.model = [Replica(self.config, chunk) for chunk in self.chunks.values()]
-        self.moments = {}  # of the optimizer, by stage and parameter
+        self.optimizer_states = begin_states(self.case, self._parameters())
         if self.case.json["parameter_hooks"]:
             for key, parameter in self._parameters().items():
                 if parameter.requires_grad:
@@ -188,7 +188,7 @@ class Execution:
             self.recorder.put("grad-norm", None, None, "norm", torch.tensor(norm, dtype=torch.float64))
         for key, parameter in self._parameters().items():
             if key[1] in gradients:
-                update([parameter], gradients[key[1]], self.moments.setdefault(key, {}), options)
+                update([parameter], gradients[key[1]], self.optimizer_states[key], options)
 
     def _state(self):
         for chunk in self.chunks.values():
@@ -196,3 +196,4 @@ class Execution:
                 self.recorder.put("buffer", None, None, name, buffer)
         for (_, name), parameter in self._parameters().items():
             self.recorder.put("param", None, None, name, parameter)
+        put_states(self.recorder.put, self.optimizer_states)

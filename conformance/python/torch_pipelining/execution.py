@@ -9,7 +9,7 @@ import torch.distributed as dist
 from plumbline_case.torch import load
 from plumbline_case.case import shape_of
 from plumbline_case.torch.modules import WholeModel
-from plumbline_case.torch.optimizers import begin_state, clip_factor, norm_of, scale, share_of_norm, update
+from plumbline_case.torch.optimizers import begin_states, clip_factor, norm_of, put_states, scale, share_of_norm, update
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -39,7 +39,7 @@ class Execution:
         # PyTorch accepts None only as a keyword argument; and the case may require keywords.
         self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
-        self.optimizer_state = {key: begin_state(self.case).get(key[1], {}) for key in self._parameters()}
+        self.optimizer_states = begin_states(self.case, self._parameters())
         if self.case.json["parameter_hooks"]:
             for key, parameter in self._parameters().items():
                 if parameter.requires_grad:
@@ -279,7 +279,7 @@ class Execution:
                 self._change(gradients, lambda gradient: scale(gradient, factor))
         for key, parameter in self._parameters().items():
             if key[1] in gradients:
-                update([parameter], gradients[key[1]], self.optimizer_state[key], self.case.json["optimizer"])
+                update([parameter], gradients[key[1]], self.optimizer_states[key], self.case.json["optimizer"])
 
     def _change(self, gradients, change):
         """Changes in place what the optimizer sees and what later steps add to: the same tensors, but for shared parameters."""
@@ -314,9 +314,7 @@ class Execution:
                     self.recorder.put("buffer", None, None, name, buffer)
         for (_, name), parameter in self._parameters().items():
             self.recorder.put("param", None, None, name, parameter)
-        for (_, name), state in self.optimizer_state.items():
-            for entry, value in state.items():
-                self.recorder.put("optimizer-state", None, None, f"{name}/{entry}", torch.as_tensor(value))
+        put_states(self.recorder.put, self.optimizer_states)
 
 
 def as_identifiers(masks):

@@ -3,12 +3,14 @@
     python -m plumbline_case.torch run FOLDER -o rank0.safetensors
 """
 
+import functools
+
 import torch
 
 from ..case import outputs_of
 from ..schema import FormatError
 from .modules import separate_gradients
-from .optimizers import begin_state, clip_factor, norm_of, put_state, scale, share_of_norm, update
+from .optimizers import begin_states, clip_factor, norm_of, put_states, scale, share_of_norm, update
 from .tensors import Results
 
 
@@ -32,7 +34,8 @@ class OneProcess:
         self.results = Results()
         self.stages = [case.stage(s) for s in range(case.stages)]
         self.gradients = {}  # by parameter name: accumulated over all steps so far
-        self.optimizer_state = begin_state(case)  # by parameter name
+        names = [(None, parameter["name"]) for parameter in case.program["parameters"]]
+        self.optimizer_states = begin_states(case, names)  # all copies of a parameter have one
         self.hook_calls = {}  # by stage and parameter or boundary, since the last query
         if case.json["parameter_hooks"]:
             for s, stage in enumerate(self.stages):
@@ -67,7 +70,7 @@ class OneProcess:
             for name, parameter in stage.named_parameters():
                 self.results.put(last, "param", None, None, name, parameter)
         if "optimizer-state" in self.case.json["results"]:
-            put_state(self.results, last, self.optimizer_state)
+            put_states(functools.partial(self.results.put, last), self.optimizer_states)
         return self.results
 
     def hook(self, s, name):
@@ -223,4 +226,4 @@ class OneProcess:
                 self.gradients = {name: scale(grad.clone(), factor) for name, grad in self.gradients.items()}
         for name, grad in self.gradients.items():
             copies = [p for stage in self.stages for own, p in stage.named_parameters() if own == name]
-            update(copies, grad, self.optimizer_state.setdefault(name, {}), options)
+            update(copies, grad, self.optimizer_states[None, name], options)

@@ -36,19 +36,18 @@ def scale(tensor, number):
     return torch.ops.aten.mul_.Scalar(tensor, number)
 
 
-def begin_state(case):
-    """{parameter: its state} of the optimizer before the first step: {} for a case that does not resume."""
-    return {
-        name: {entry: int(value) if entry == "step" else value.clone() for entry, value in state.items()}
-        for name, state in case.optimizer_state().items()
-    }
+def begin_states(case, keys):
+    """{(stage, parameter): the optimizer's state of this copy} before the first step; {} for each if the case does not
+    resume."""
+    saved = case.optimizer_state()
+    return {key: {e: int(t) if e == "step" else t.clone() for e, t in saved.get(key[1], {}).items()} for key in keys}
 
 
-def put_state(results, step, states):
-    """Puts {parameter: its state} as `optimizer-state`."""
-    for name, state in states.items():
+def put_states(put, states):
+    """Puts {(stage, parameter): state} as results: put(kind, stage, microbatch, name, tensor)."""
+    for (_, name), state in states.items():
         for entry, value in state.items():
-            results.put(step, "optimizer-state", None, None, f"{name}/{entry}", torch.as_tensor(value))
+            put("optimizer-state", None, None, f"{name}/{entry}", torch.as_tensor(value))
 
 
 def update(copies, grad, state, options):

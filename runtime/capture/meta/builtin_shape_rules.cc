@@ -12,6 +12,7 @@
 #include <ATen/ops/eq.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -212,6 +213,17 @@ Results group_norm(Arguments a) {
           at::empty(groups, options)};
 }
 
+/// (input, groups, weight, bias, eps, cudnn_enabled), a composition, which LibTorch 2.11 begins with contiguous() on
+/// every device but the CPU.
+Results whole_group_norm(Arguments a) {
+  const at::Tensor x = tensor(a[0]), weight = tensor(a[2]), bias = tensor(a[3]);
+  const int64_t n = x.size(0), channels = x.size(1);
+  const at::Tensor ordered = x.contiguous(x.suggest_memory_format());
+  return {std::get<0>(at::native_group_norm(ordered, weight, bias, n, channels,
+                                            x.numel() / std::max<int64_t>(n * channels, 1), a[1].toInt(),
+                                            a[4].toDouble()))};
+}
+
 /// (self, output_size)
 Results adaptive_pool(Arguments a) {
   const at::Tensor x = tensor(a[0]);
@@ -380,6 +392,7 @@ std::vector<NamedShapeRule> builtin_shape_rules() {
       {"aten::im2col", im2col},
       {"aten::native_batch_norm",
        [](Arguments a) { return normalised_batch(tensor(a[0]), tensor(a[1]), a[5].toBool()); }},
+      {"aten::group_norm", whole_group_norm},
       {"aten::native_group_norm", group_norm},
       {"aten::native_layer_norm", layer_norm},
       {"aten::reflection_pad2d", reflection_pad},

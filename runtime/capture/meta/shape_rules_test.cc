@@ -134,6 +134,7 @@ std::vector<Expression> expressions() {
                      std::get<0>(at::_native_batch_norm_legit(x, w, b, zero, one, true, 0.1, 1e-5)),
                      std::get<0>(at::_native_batch_norm_legit(x, w, b, true, 0.1, 1e-5)),
                      at::group_norm(x, 2, w, b),
+                     std::get<0>(at::native_group_norm(x, w, b, x.size(0), 4, 36, 2, 1e-5)),
                      at::instance_norm(x, w, b, {}, {}, true, 0.1, 1e-5, true),
                      at::layer_norm(x, {6, 6}),
                      at::channel_shuffle(x, 2),

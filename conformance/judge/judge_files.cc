@@ -4,6 +4,7 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -36,7 +37,7 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
                           run.backend == nullptr ? std::vector<reference::ResultKind>() : run.backend->delivers);
   } catch (const std::exception& error) {
     finding.status = Status::Error;
-    finding.reason = one_line(error.what());
+    finding.reason = one_line(graph::error_text(error));
   }
   if (finding.reason.empty()) finding.reason = note;
   return finding;

@@ -176,7 +176,7 @@ std::string link_of(const TomlPlace& place) {
 
 Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_ids) {
   const toml::table& table = table_of(place, "'waiver'");
-  expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "link", "reason", "expires"});
+  expect_keys(place, table, "a waiver", {"case", "schedule", "when", "expect", "says", "link", "reason", "expires"});
   Waiver waiver;
   waiver.where = place.where();
   const std::string ids = "a pattern for ids of cases", names = "a pattern for names of schedules";
@@ -192,6 +192,11 @@ Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_id
   }
   if (const toml::node* node = table.get("when")) read_condition(place.at(*node), waiver);
   waiver.expect = expectation_of(required(place, table, "expect", "fail, error, timeout or mistrusted"));
+  if (const toml::node* node = table.get("says")) {
+    waiver.says_globs.clear();
+    for (const auto& [glob, here] : patterns_of(place.at(*node), "'says'", "a pattern for the sentence of a verdict"))
+      waiver.says_globs.push_back(glob);
+  }
   waiver.link = link_of(required(place, table, "link", "an address where the deviation is discussed"));
   waiver.reason = one_line(text_of(required(place, table, "reason", "one sentence"), "'reason'", "one sentence"));
   waiver.expires = date_of(required(place, table, "expires", "a date, 2027-03-01"));
@@ -201,6 +206,11 @@ Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_id
 bool any_holds(const std::vector<VersionRange>& ranges, const std::string& version) {
   return ranges.empty() ||
          std::any_of(ranges.begin(), ranges.end(), [&](const VersionRange& range) { return range.holds(version); });
+}
+
+/// Whether a verdict is the failure that the waiver is about.
+bool is_expected(const Waiver& waiver, const Finding& finding) {
+  return finding.status == waiver.expect && matches_one(waiver.says_globs, one_line(sentence(finding)));
 }
 
 bool equal_or_any(const std::string& wanted, const std::string& is) { return wanted.empty() || wanted == is; }
@@ -265,7 +275,7 @@ Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
     matched_[i] = true;
     if (waiver.expires < day_) {
       old = &waiver;
-    } else if (verdict.finding.status == waiver.expect || verdict.finding.status == Status::Pass) {
+    } else if (is_expected(waiver, verdict.finding) || verdict.finding.status == Status::Pass) {
       if (expected == nullptr) expected = &waiver;
     } else {
       other = &waiver;
@@ -276,7 +286,9 @@ Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
     verdict.waiver = format_waiver(*expected);
     if (verdict.finding.status == Status::XPass) verdict.waiver = "passes, so remove this waiver: " + verdict.waiver;
   } else if (is_failure(verdict.finding.status) && other != nullptr) {
-    add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)));
+    const bool same_status = verdict.finding.status == other->expect;
+    add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)) +
+                            (same_status ? " with '" + first_of(other->says_globs) + "'" : ""));
   } else if (is_failure(verdict.finding.status) && old != nullptr) {
     add_reason(verdict, "the waiver at " + old->where + " expired on " + to_string(old->expires));
   }

@@ -11,9 +11,13 @@
 //   schedule = ["zb-*", "gpipe"]     # a shell pattern or a list of patterns; default: every schedule
 //   when = { ranks = ">=4", transport = "mpi", dtype = "bf16", device = "cpu", backend = "torch-*", version = "<2.15" }
 //   expect = "fail"                  # fail, error, timeout or mistrusted
+//   says = "*got -3.25*"             # a shell pattern for the sentence of the finding, or a list of patterns
 //   link = "https://..."             # where it is discussed; required
 //   reason = "one sentence"
 //   expires = 2027-03-01             # the last day on which the waiver holds, in UTC
+//
+// `says` separates causes that show in the same runs: when one of them is mended, the sentence changes, and the failure
+// is no longer the expected one. Default: any sentence.
 //
 // Each condition of `when` is optional, and all must hold. `ranks` and `version` (of the backend) take a number, a
 // string such as ">=2.11, <2.15", or a list of these, of which one must hold; `backend` is a shell pattern for its
@@ -54,6 +58,7 @@ struct Waiver {
   std::string transport, dtype, device, backend_glob;  ///< empty: any
   std::vector<VersionRange> version;                   ///< of the backend: one range must hold; empty: any version
   Status expect = Status::Fail;
+  std::vector<std::string> says_globs = {"*"};  ///< one pattern must match the finding's sentence
   std::string link, reason;
   std::chrono::year_month_day expires{};
 };
@@ -68,7 +73,7 @@ class Waivers {
   /// Returns the verdict after waivers, and records for expired() and unused() which waivers match the run. If a
   /// matching unexpired waiver expects the verdict's status, the status becomes XFail; a Pass becomes XPass. Otherwise
   /// the status stays, and the reason of a failure is extended: it names a matching waiver that expects another status
-  /// or has expired.
+  /// or another sentence, or has expired.
   Verdict applied(Verdict verdict, const std::string& backend_version);
 
   /// One line for each expired waiver that matched a verdict: the caller fails the run.

@@ -75,6 +75,23 @@ TEST(Waivers, TurnTheExpectedFailureAndThePassAndNothingElse) {
   }
 }
 
+TEST(Waivers, MayExpectASentence) {
+  const std::string text =
+      waiver_text("expect = \"fail\"\n", "expect = \"fail\"\nsays = [\"*got 3?\", \"*got -3.25*\"]\n");
+  const auto judged = [&](const std::string& reason, Status status = Status::Fail) {
+    Verdict v = unwaived(status);
+    v.finding.reason = reason;
+    return waivers(text).applied(v, "2.14").finding;
+  };
+  EXPECT_EQ(judged("expected 1, got -3.25 (2 more)").status, Status::XFail);
+  EXPECT_EQ(judged("expected 1, got 31").status, Status::XFail);
+  EXPECT_EQ(judged("", Status::Pass).status, Status::XPass);
+  const Finding other = judged("expected 1, got -2.5");
+  EXPECT_EQ(other.status, Status::Fail);
+  EXPECT_NE(other.reason.find("w.toml:3 expects fail with '*got 3?' and 1 more"), std::string::npos) << other.reason;
+  EXPECT_EQ(judged("got -3.25", Status::Error).status, Status::Error);
+}
+
 TEST(Waivers, HoldOnlyWhereTheirConditionsDo) {
   const auto status = [](const auto& change, const std::string& version = "2.14") {
     Verdict v = unwaived(Status::Fail);

@@ -67,7 +67,7 @@ FaultOutcome FaultRunner::run(const RunId& run, const std::function<Fault(const 
     if (finding.first) outcome.first = finding.first->key;
   } catch (const TimeoutError& error) {
     outcome.status = Status::Timeout;
-    outcome.reason = one_line(error.what());
+    outcome.reason = one_line(graph::error_text(error));
   } catch (const std::exception& error) {
     outcome.status = Status::Error;
     outcome.reason = one_line(graph::error_text(error));

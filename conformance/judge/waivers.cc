@@ -288,7 +288,7 @@ Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
   } else if (is_failure(verdict.finding.status) && other != nullptr) {
     const bool same_status = verdict.finding.status == other->expect;
     add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)) +
-                            (same_status ? " with '" + first_of(other->says_globs) + "'" : ""));
+                            (same_status ? ", and its sentence like " + first_of(other->says_globs) : ""));
   } else if (is_failure(verdict.finding.status) && old != nullptr) {
     add_reason(verdict, "the waiver at " + old->where + " expired on " + to_string(old->expires));
   }

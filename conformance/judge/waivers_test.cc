@@ -88,7 +88,8 @@ TEST(Waivers, MayExpectASentence) {
   EXPECT_EQ(judged("", Status::Pass).status, Status::XPass);
   const Finding other = judged("expected 1, got -2.5");
   EXPECT_EQ(other.status, Status::Fail);
-  EXPECT_NE(other.reason.find("w.toml:3 expects fail, and its sentence like *got 3? and 1 more"), std::string::npos) << other.reason;
+  EXPECT_NE(other.reason.find("w.toml:3 expects fail, and its sentence like *got 3? and 1 more"), std::string::npos)
+      << other.reason;
   EXPECT_EQ(judged("got -3.25", Status::Error).status, Status::Error);
 }
 

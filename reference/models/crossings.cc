@@ -56,12 +56,12 @@ Tensors composed_weights(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, layer("1", net.chain(3, 5, h)))};
 }
 
-/// Weights are a * c + b * c: the paths of the first two parameters meet in the third, which is registered last.
+/// Weights are a c^T + b c^T: the paths of the first two parameters meet in the third, which is registered last.
 Tensors common_factor(Parts& net, const Tensors& in) {
   const auto layer = [&](const std::string& name, const at::Tensor& h) {
     const at::Tensor a = net.extra("a" + name)->fc().weight(), b = net.extra("b" + name)->fc().weight(),
                      c = net.extra("c" + name)->fc().weight();
-    const at::Tensor left = at::mul(a, c), right = at::mul(b, c);
+    const at::Tensor left = at::linear(a, c), right = at::linear(b, c);
     return at::linear(h, at::add(left, right));
   };
   at::Tensor h = layer("0", net.chain(0, 2, in[0]));
@@ -99,9 +99,12 @@ std::vector<Family> crossing_families() {
            {.name = "strided-gradients", .forward = strided_gradients, .extras = {"second", "fourth"}, .exact = narrow},
            {.name = "composed-weights", .forward = composed_weights, .extras = {"u0", "v0", "u1", "v1"}}})
     for (Family& family : twins(variant)) all.push_back(std::move(family));
-  all.push_back(
-      exact_twin({.name = "common-factor", .forward = common_factor, .extras = {"a0", "b0", "c0", "a1", "b1", "c1"}}));
-  all.push_back(exact_twin({.name = "summed-weights", .forward = summed_weights, .extras = {"u0", "v0", "u1", "v1"}}));
+  all.push_back(exact_twin({.name = "common-factor",
+                            .forward = common_factor,
+                            .extras = {"a0", "b0", "c0", "a1", "b1", "c1"},
+                            .exact = narrow}));
+  all.push_back(exact_twin(
+      {.name = "summed-weights", .forward = summed_weights, .extras = {"u0", "v0", "u1", "v1"}, .exact = narrow}));
   all.push_back(exact_twin({.name = "read-by-all", .forward = read_by_all, .exact = narrow}));
   all.push_back(exact_twin({.name = "twin-skips", .forward = twin_skips, .exact = narrow}));
   all.push_back(real_twin({.name = "reads-buffer", .forward = reads_buffer, .prepare = [](Parts& net) {

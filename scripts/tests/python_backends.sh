@@ -11,16 +11,20 @@ report=$(mktemp -d)
 trap 'rm -rf "$report"' EXIT
 
 held() { # backend, cases, schedule
-  "$PLUMBLINE_PROGRAM" run --backend "$1" --case "$2" --schedule "$3" --ranks 2 --report "$report/$3"
+  "$PLUMBLINE_PROGRAM" run --backend "$1" --case "$2" --schedule "$3" --ranks 2 --report "$report/$(basename "$1")"
 }
 held "$1/mpi4py_gpipe/backend.toml" 'exact-tied' gpipe
 held "$1/torch_pipelining/manual-$version.toml" 'exact-tied' 1f1b
 held "$1/torch_pipelining/traced-$version.toml" 'exact-tied' gpipe
-if "$peer" deepspeed 0.19.8 --check >/dev/null 2>&1; then
-  held "$1/deepspeed_pipeline/deepspeed-0.19.8.toml" 'exact-tied' 1f1b
-else
-  echo 'not held: scripts/peer deepspeed 0.19.8 is not set up'
-fi
+for engine in 'deepspeed 0.19.8 deepspeed_pipeline/deepspeed 1f1b' 'megatron-core 0.16.1 megatron_core/batched 1f1b' \
+  'dualpipe 1.0.0 dualpipe_deepseek/dualpipe dualpipe'; do
+  read -r name number file schedule <<<"$engine"
+  if "$peer" "$name" "$number" --check >/dev/null 2>&1; then
+    held "$1/$file-$number.toml" 'exact-mlp-sum' "$schedule"
+  else
+    echo "not held: scripts/peer $name $number is not set up"
+  fi
+done
 
 # A training script that runs only its own model: correct, with a fault planted on two ranks, and broken on one rank.
 own=$1/examples

@@ -16,7 +16,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
-from help import HELP, why_not_alone  # noqa: E402
+from help import helps, why_not_alone  # noqa: E402
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
 from support import Files, why_not  # noqa: E402
 
@@ -30,7 +30,7 @@ class Pipelining(GlooBackend):
     imports = ("torch.distributed.pipelining", "torch.utils.checkpoint")
 
     def __init__(self, stages, alone):
-        self.features = ["none of the help of manual stages"] if alone else list(HELP.values())
+        self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")
         self.name = f"torch.distributed.pipelining ({stages} stages{', alone' if alone else ''})"
         self.stages, self.alone, self.delivers = stages, alone, DELIVERS[stages]
 

@@ -14,11 +14,17 @@ HELP = {
     "messages": "the first messages of 2.11 from a rank to itself are omitted",
     "loss": "losses are divided, added and scaled in the loss function",
 }
-# A user has no place for these in PyTorch; and the last one is what a loss function is for.
+# PyTorch has no place for these.
 NECESSARY = {
     "skips": "a value that skips a stage: a PipelineStage sends to the next one only",
     "local losses": "a loss of an early stage: PyTorch's backward begins at the loss of the last one",
+    "norm": "a norm or a check of all gradients: PyTorch's pipelining has none over ranks",
 }
+
+
+def helps(traced):
+    """The words of `describe`: a traced pipe has no stages of the adapter, and so none of their help."""
+    return [words for name, words in HELP.items() if not (traced and name in ("skips", "local losses"))]
 
 
 def help_of(files, version):

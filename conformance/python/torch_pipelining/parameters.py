@@ -15,7 +15,7 @@ def share(modules):
 
 
 class Parameters:
-    """`roots` has the modules with the parameters, by stage. `alone`: the adapter does nothing over ranks."""
+    """`roots` has the modules with the parameters, by stage. `alone`: copies on several ranks are not summed."""
 
     def __init__(self, case, roots, alone):
         self._case, self._roots, self._alone = case, roots, alone
@@ -72,15 +72,13 @@ class Parameters:
         first = {p["name"]: min(p["stages"]) for p in self._case.program["parameters"]}
         shares = torch.zeros(len(names), dtype=torch.float64)
         for i, name in enumerate(names):
-            if name in gradients and (self._alone or first[name] in self._roots):
+            if first[name] in self._roots and name in gradients:
                 shares[i] = share_of_norm(gradients[name], kind)
-        if not self._alone:
-            dist.all_reduce(shares)
+        dist.all_reduce(shares)
         return norm_of(dict(zip(names, shares.tolist(), strict=True)), kind)
 
     def _finite(self, gradients):
         """Whether those of all ranks are."""
         nonfinite = torch.tensor(sum(not gradient.isfinite().all() for gradient in gradients))
-        if not self._alone:
-            dist.all_reduce(nonfinite)
+        dist.all_reduce(nonfinite)
         return int(nonfinite) == 0

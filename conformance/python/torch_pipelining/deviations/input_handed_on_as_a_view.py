@@ -25,7 +25,7 @@ class Second(torch.nn.Module):
 
 def program(pipe, bug):
     specs = {"columns": TensorChunkSpec(1)}
-    pipe.build([First(bug), Second()], M, loss=lambda y, t: y.sum(), kwargs_chunk_spec=specs)
+    pipe.build([First(bug), Second()], M, loss=lambda y, t: (y * y).sum(), kwargs_chunk_spec=specs)
     pipe.step(torch.ones(4, 2), target=torch.ones(4, 2), **({"columns": torch.ones(2, 4)} if pipe.has_first else {}))
     return {"learned": pipe.modules[0].layer.weight.grad is not None} if 0 in pipe.own else {}
 
@@ -33,4 +33,4 @@ def program(pipe, bug):
 # ScheduleLoopedBFS takes no chunk specs.
 compare("an input divided along dimension 1 that is handed on", program, {"learned": True},
         schedules=[name for name in LOOPED if name != "LoopedBFS"],
-        error="ValueError: Tensors must be contiguous|PipeliningShapeError")  # fmt: skip
+        error="Error: .*contiguous|PipeliningShapeError")  # fmt: skip

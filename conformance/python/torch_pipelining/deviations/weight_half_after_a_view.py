@@ -15,7 +15,7 @@ class Chunk(torch.nn.Module):
 
     def forward(self, x):
         y = self.layer(x).chunk(2, dim=1)[0]
-        return y if self.view else y.contiguous()
+        return y if self.view else y * 1
 
 
 def program(pipe, bug):

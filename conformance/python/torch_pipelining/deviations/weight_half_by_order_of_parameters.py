@@ -15,7 +15,7 @@ class Biased(torch.nn.Module):
             self.register_parameter(name, torch.nn.Parameter(torch.zeros(1)))
 
     def forward(self, x):
-        return x + (self.a + self.common) + (self.b + self.common)
+        return x + (-self.a - self.common) + (-self.b - self.common)
 
 
 def program(pipe, bug):
@@ -29,4 +29,4 @@ def program(pipe, bug):
     return {name: p.grad.item() for name, p in pipe.modules[1].named_parameters()}
 
 
-compare("gradients of biases", program, {"a": M, "b": M, "common": 2 * M}, stages=4, schedules=HALVES)
+compare("gradients of biases", program, {"a": -M, "b": -M, "common": -2 * M}, stages=4, schedules=HALVES)

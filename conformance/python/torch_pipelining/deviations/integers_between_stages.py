@@ -6,7 +6,6 @@ from ranks import LOOPED, compare
 
 M = 2
 ROWS = 64  # of a micro-batch
-seen = []
 
 
 class First(torch.nn.Module):
@@ -21,19 +20,18 @@ class First(torch.nn.Module):
 
 class Second(torch.nn.Module):
     def forward(self, x, index):
-        # Real numbers are not told apart from the zeros of an earlier micro-batch: only integers are indices.
-        if not index.is_floating_point():
-            seen.extend(index.flatten().tolist())
-        return x + 0 * index.reshape(-1, 1)
+        if index.is_floating_point():  # the control: a stage that is safe from what a probe contains
+            index = index.nan_to_num().clamp(0, 3).long()
+        return x + torch.arange(4.0)[index].reshape(-1, 1)
 
 
 def program(pipe, bug):
     junk = [torch.full((ROWS,), 10**6) for _ in range(200)]
     del junk  # the next allocation may reuse its memory
     pipe.build([First(bug), Second()], M, loss=lambda y, t: (y * y).sum())
-    pipe.step(torch.ones(M * ROWS, 1), torch.arange(M * ROWS) % 4, target=torch.ones(M * ROWS, 1))
-    return {"indices": sorted(set(seen))[-4:]} if 1 in pipe.own else {}
+    output = pipe.step(torch.ones(M * ROWS, 1), torch.arange(M * ROWS) % 4, target=torch.ones(M * ROWS, 1))
+    return {} if output is None else {"rows": len(output)}
 
 
-compare("indices that a stage gets", program, lambda bug: {"indices": [0, 1, 2, 3] if bug else []}, schedules=LOOPED,
-        error="RuntimeError|AssertionError|PipeliningMetadataError|ValueError")  # fmt: skip
+compare("indices from another stage", program, {"rows": M * ROWS}, schedules=LOOPED,
+        error="IndexError|RuntimeError: (only Tensors of floating|One of the differentiated|element 1)|Pipelining")  # fmt: skip

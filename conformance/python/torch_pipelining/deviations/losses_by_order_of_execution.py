@@ -30,4 +30,4 @@ def program(pipe, bug):
 
 
 compare("micro-batch 1 before 0", program, {"gradient of stage 0": 21, "outputs": [1, 2], "losses": [1, 20]},
-        schedules=("CSV",), error="RuntimeError: Loss for microbatch 1 is not available")  # fmt: skip
+        schedules=("CSV",), error="RuntimeError: (Loss for microbatch . is not available|.*has gradients None)")  # fmt: skip

@@ -15,7 +15,7 @@ class Biased(torch.nn.Module):
             self.register_parameter(name, torch.nn.Parameter(torch.zeros(1)))
 
     def forward(self, x):
-        return x + (-self.a - self.common) + (-self.b - self.common)
+        return (x + (-self.a - self.common)) + (x + (-self.b - self.common))
 
 
 def program(pipe, bug):

@@ -19,4 +19,4 @@ def program(pipe, bug):
 
 
 compare("gradients of a step after an evaluation", program, {"stage 0": [4], "stage 1": [4]}, schedules=LOOPED,
-        error="RuntimeError|AssertionError")  # fmt: skip
+        error="ValueError: grad requires non-empty inputs|RuntimeError: .*(not require grad|has gradients None)")  # fmt: skip

@@ -16,4 +16,4 @@ def program(pipe, bug):
     return {} if output is None else {"rows": len(output)}
 
 
-compare("a step", program, {"rows": M}, stages=4, schedules=V, error="ValueError|RuntimeError")
+compare("a step", program, {"rows": M}, stages=4, schedules=V, error="RuntimeError: .*Pair is not connected")

@@ -26,4 +26,5 @@ def program(_, bug):
     return {"stages": pipeline(Model(bug), (torch.ones(1, 1),)).num_stages}
 
 
-compare("torch.no_grad() in a module", program, {"stages": 2}, schedules=NONE, error="RuntimeError: Node .* nonexistent")
+compare("torch.no_grad() in a module", program, {"stages": 2}, schedules=NONE,
+        error="RuntimeError: Node .* nonexistent|AssertionError: unexpected placeholder")  # fmt: skip

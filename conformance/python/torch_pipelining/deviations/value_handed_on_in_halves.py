@@ -30,4 +30,5 @@ def program(pipe, bug):
     return {"learned": pipe.modules[1].layer.weight.grad is not None} if 1 in pipe.own else {}
 
 
-compare("a stage that hands on its input", program, {"learned": True}, stages=4, schedules=HALVES, error="RuntimeError: .* does not require grad")
+compare("a stage that hands on its input", program, {"learned": True}, stages=4, schedules=HALVES,
+        error="RuntimeError: .* does not require grad")  # fmt: skip

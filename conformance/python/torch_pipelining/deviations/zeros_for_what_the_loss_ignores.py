@@ -28,4 +28,5 @@ def program(pipe, bug):
 
 
 compare("gradients of what the loss uses and of what it ignores", program,
-        lambda bug: {"stage 0": [2 * M, None if bug else M]}, error="Error: (One of the differentiated Tensors|.*has gradients None|expected tensor values)")  # fmt: skip
+        lambda bug: {"stage 0": [2 * M, None if bug else M]},
+        error="Error: (One of the differentiated Tensors|.*has gradients None|expected tensor values)")  # fmt: skip

@@ -254,7 +254,7 @@ class Protocol(unittest.TestCase):
             name: cls.job_of(name, *words)
             for name, words in {
                 "plain": quick,
-                "options": [*quick, "--mutant", "drop-last-microbatch", "--recompute", "always", "--microbatches", "2"],
+                "options": [*quick, "--mutant", "drop-last-microbatch", "--recompute", "always", "--microbatches", "2", "--wire", "slow"],
                 "remat": [*quick, "--remat", "bytes", "--remat-policy", "seed"],
                 "throughput": [*quick, "--throughput"],
                 "users' cases": [*quick, "--corpus", cls.corpus()],

@@ -26,10 +26,11 @@ def listed(value):
 def waivers_of(engine):
     """{script: its waivers}"""
     waivers = {}
-    with open(engine.waivers, "rb") as file:
-        for waiver in tomllib.load(file)["waiver"]:
-            named = re.search(r"\((\w+\.py)\)$", waiver["reason"])
-            waivers.setdefault(named[1] if named else f"no script in: {waiver['reason']}", []).append(waiver)
+    for path in engine.waivers:
+        with open(path, "rb") as file:
+            for waiver in tomllib.load(file)["waiver"]:
+                named = re.search(r"\((\w+\.py)\)$", waiver["reason"])
+                waivers.setdefault(named[1] if named else f"no script in: {waiver['reason']}", []).append(waiver)
     return waivers
 
 

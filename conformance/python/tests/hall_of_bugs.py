@@ -20,7 +20,9 @@ class Engine:
 
     @property
     def waivers(self):
-        return os.path.join(ROOT, "conformance", "waivers", self.name.replace("_", "-") + ".toml")
+        """The files: NAME.toml, and NAME-alone.toml for an adapter that can run without its help."""
+        name = os.path.join(ROOT, "conformance", "waivers", self.name.replace("_", "-"))
+        return [path for path in (f"{name}.toml", f"{name}-alone.toml") if os.path.exists(path)]
 
     def versions(self):
         return sorted({re.search(r"([\d.]+)\.toml$", path)[1] for path in glob.glob(os.path.join(self.folder, "*.toml"))})

@@ -1,11 +1,12 @@
 """A backend of plumbline: PyTorch's own torch.distributed.pipelining, on the CPU over gloo.
 
-usage: adapter.py [--stages manual|static|traced] describe
-       adapter.py [--stages ...] plan --job J
-       adapter.py [--stages ...] run --job J --out D
+usage: adapter.py [--stages manual|static|traced] [--alone] describe
+       adapter.py [--stages ...] [--alone] plan --job J
+       adapter.py [--stages ...] [--alone] run --job J --out D
 
 `run` starts its ranks itself, or under torchrun or mpirun is one of them (plumbline_case/torch_distributed/gloo.py).
-support.py states which cases are supported; execution.py turns a case into stages and a schedule.
+support.py states which cases are supported; execution.py turns a case into stages and a schedule. With --alone the cases
+in which the adapter does a user's work run without that help (help.py).
 """
 
 import argparse
@@ -15,37 +16,33 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
+from help import helps, why_not_alone  # noqa: E402
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
 from support import Files, why_not  # noqa: E402
 
 TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "optimizer-state", "hook-calls")
 MODULES = ("forward", "backward", "input-grad", *TRACED)
 DELIVERS = {"manual": MODULES, "static": MODULES, "traced": TRACED}
-# What PyTorch's pipelining leaves to its user: this adapter does it, so these cases test it together with PyTorch.
-HELP = (
-    "gradients of shared parameters summed by the adapter",
-    "losses divided, added and scaled in the adapter's loss function",
-    "gradients unscaled, and clipped by a norm that the adapter reduces over ranks",
-    "steps skipped by all ranks if a gradient of one is not finite",
-)
-LOCAL = "losses of early stages backpropagated by an autograd function in the stage"
 
 
 class Pipelining(GlooBackend):
     version = GlooBackend.libtorch
-    imports = ("torch.distributed.pipelining",)
+    imports = ("torch.distributed.pipelining", "torch.utils.checkpoint")
 
-    def __init__(self, stages):
-        self.features = HELP if stages == "traced" else (*HELP, LOCAL)
-        self.name, self.stages, self.delivers = f"torch.distributed.pipelining ({stages} stages)", stages, DELIVERS[stages]
+    def __init__(self, stages, alone):
+        self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")
+        self.name = f"torch.distributed.pipelining ({stages} stages{', alone' if alone else ''})"
+        self.stages, self.alone, self.delivers = stages, alone, DELIVERS[stages]
 
     def why_not(self, case):
-        return why_not(Files(case.folder), self.version, self.stages == "traced")
+        files = Files(case.folder)
+        reason = why_not(files, self.version, self.stages == "traced")
+        return reason or (why_not_alone(files, self.version) if self.alone else None)
 
     def prepare(self, case):
         from execution import Execution
 
-        return Execution(case.folder, self.stages, self.delivers)
+        return Execution(case.folder, self.stages, self.delivers, self.alone)
 
     def run(self, case, prepared):
         prepared.run()
@@ -55,5 +52,6 @@ class Pipelining(GlooBackend):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="adapter.py", description=__doc__.splitlines()[0], add_help=False)
     parser.add_argument("--stages", choices=DELIVERS, default="manual", help="how PyTorch's stages are built")
+    parser.add_argument("--alone", action="store_true", help="only cases in which the adapter helps, without that help")
     options, verb = parser.parse_known_args()
-    Pipelining(options.stages).main(verb)
+    Pipelining(options.stages, options.alone).main(verb)

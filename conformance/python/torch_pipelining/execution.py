@@ -9,11 +9,12 @@ import torch.distributed as dist
 from plumbline_case.torch import load
 from plumbline_case.case import shape_of
 from plumbline_case.torch.modules import WholeModel
-from plumbline_case.torch.optimizers import begin_states, clip_factor, norm_of, put_states, scale, share_of_norm, update
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
 
+from given import Given, leaf
+from parameters import Parameters, share
 from recorder import Recorder
 from routed import Routed
 from support import CLASSES, SINGLE, Files, plain
@@ -23,49 +24,54 @@ DEVICE = torch.device("cpu")
 
 class Execution:
     """`kind` is how stages are built: "manual" (PipelineStage, which infers shapes at run time), "static"
-    (PipelineStage with all shapes given) or "traced" (pipeline())."""
+    (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help."""
 
-    def __init__(self, folder, kind, delivers):
+    def __init__(self, folder, kind, delivers, alone):
         self.case, self.files = load(folder), Files(folder)
         self.recorder = Recorder(set(delivers) & set(self.case.json["results"]), self.case)
         self.step = 0
-        self.kind, self.rank = kind, dist.get_rank()
+        self.kind, self.alone, self.rank = kind, alone, dist.get_rank()
         self.own = self.files.placement()[self.rank]
         self.modules = {}
-        stages = self._traced() if kind == "traced" else [self._manual(s, kind == "static") for s in self.own]
+        stages = self._traced() if kind == "traced" else self._manual()
+        self.parameters = Parameters(self.case, {s: getattr(m, "stage", m) for s, m in self.modules.items()}, alone)
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
         batches = [x for i, step in enumerate(self.case.steps) if "microbatches" in step for x in self.case.batch_inputs(i)]
         # PyTorch accepts None only as a keyword argument; and the case may require keywords.
         self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
-        self.optimizer_states = begin_states(self.case, self._parameters())
         if self.case.json["parameter_hooks"]:
-            for key, parameter in self._parameters().items():
+            for _, name, parameter in self.parameters.all():
                 if parameter.requires_grad:
-                    parameter.register_hook(self.recorder.doubling(*key))
+                    parameter.register_hook(self.recorder.doubling(name))
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
-    def _manual(self, index, static):
-        module = self.modules[index] = Routed(self.case, index, self.recorder, self._weighed).train()
-        shapes = self._shapes(index) if static else {}
+    def _manual(self):
+        self.modules = {s: Routed(self.case, s, self.recorder, self._weighed).train() for s in self.own}
+        share([module.stage for module in self.modules.values()])
+        return [self._stage(s, module) for s, module in self.modules.items()]
+
+    def _stage(self, index, module):
+        shapes = self._shapes(index) if self.kind == "static" else {}
         stage = pipelining.PipelineStage(module, index, self.case.stages, DEVICE, **shapes)
+        if self.case.json["recompute"] == "except-last":
+            stage.register_forward_context(module.told)
         self.recorder.watch(stage, module)
-        _without_messages_to_itself(stage, self.rank)
+        self._without_messages_to_itself(stage)
         return stage
 
     def _shapes(self, index):
-        """The arguments of a static stage, from one micro-batch run through the earlier stages."""
+        """The arguments of a static stage: what it takes and makes of a micro-batch that went through the model."""
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
-        values = [self._differentiable(x) if train else x for x in self.case.inputs(step, 0)]
+        values = [leaf(self.case.json, x) if train else x for x in self.case.inputs(step, 0)]
         masks = self._masks(step, range(self.case.stages), 0)
         quiet = Recorder(set(), self.case)
         for s in range(index + 1):
             inputs = tuple(values)
-            outputs = self.case.flat_outputs(Routed(self.case, s, quiet, lambda loss: (loss, 1)).train(train)(*inputs, **masks))
-            values = [x.detach().requires_grad_(x.requires_grad) for x in outputs]
+            values = self.case.flat_outputs(Routed(self.case, s, quiet, lambda loss: (loss, 1)).train(train)(*inputs, **masks))
         return {"input_args": inputs, "output_args": tuple(values)}
 
     def _traced(self):
@@ -78,12 +84,22 @@ class Execution:
             stage = pipe.build_stage(index, DEVICE)
             self.modules[index] = stage.submod
             self.recorder.watch(stage)
-            _without_messages_to_itself(stage, self.rank)
+            self._without_messages_to_itself(stage)
             stages.append(stage)
         return stages
 
     def _first_step(self):
-        return next(i for i, step in enumerate(self.case.steps) if step["kind"] in ("train", "eval"))
+        """The first step that trains, or else the first one: a user takes a micro-batch of the training."""
+        steps = [i for i, step in enumerate(self.case.steps) if "microbatches" in step]
+        return next((i for i in steps if self.case.steps[i]["kind"] == "train"), steps[0])
+
+    def _without_messages_to_itself(self, stage):
+        """PyTorch 2.11 begins with a message to every neighbour, even on the same rank (V-shaped schedules): gloo rejects
+        those, so they are omitted. NCCL supports them; nothing else depends on them."""
+        if self.alone or not hasattr(stage, "_get_init_p2p_neighbors_ops"):
+            return
+        operations = stage._get_init_p2p_neighbors_ops
+        stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.group_peer != self.rank]
 
     def _masks(self, step, stages, microbatch):
         return {
@@ -142,15 +158,14 @@ class Execution:
             if step["kind"] in ("train", "eval"):
                 self._batch(number, step)
             elif step["kind"] == "zero_grad":
-                for parameter in self._parameters().values():
+                for _, _, parameter in self.parameters.all():
                     parameter.grad = None
             elif step["kind"] == "optimizer":
-                self._update()
+                self.parameters.update(lambda norm: self.recorder.put("grad-norm", None, None, "norm", norm))
             elif step["kind"] == "read":
-                for name, gradient in self._gradients().items():
-                    self.recorder.put("grad", None, None, name, gradient)
+                self._gradients()
             else:
-                for (_, name), parameter in self._parameters().items():
+                for _, name, parameter in self.parameters.all():
                     if name in step["parameters"]:
                         parameter.requires_grad_(step["kind"] == "unfreeze")
             if number == len(self.case.steps) - 1:
@@ -163,45 +178,54 @@ class Execution:
             if isinstance(module, Routed):
                 module.train(train)
                 module.form = self.case.program["programs"][step["microbatches"][0]["program"]]
-        args, keywords = self._inputs(number, train), self._whole_masks(number)
-        if self.by_keyword:
-            keywords |= {name: x for name, x in args.items() if x is not None}
-            args = {}
+        given = Given(self.case, number, self.by_keyword) if self.has_first else None
+        if given and given.divided:
+            args, keywords = (), self._one_by_one(number, given)
+        else:
+            args, keywords = given.whole() if given else ((), {})
+            keywords |= self._whole_masks(number) | ({"target": self._target(number)} if self._has_target(step) else {})
         if self.has_last:
             keywords |= {"losses": (losses := [])}
-            if step["loss"]:
-                keywords["target"] = self._target(number)
         with contextlib.nullcontext() if train else torch.no_grad():
             merges = self._output_rows(step)
-            outputs = (self.schedule.step if train else self.schedule.eval)(*args.values(), **keywords, return_outputs=bool(merges))
+            asked = bool(merges) or self.alone
+            self.recorder.outputs_of_stages = not asked
+            outputs = (self.schedule.step if train else self.schedule.eval)(*args, **keywords, return_outputs=asked)
         if self.has_last:
             for m, loss in enumerate(losses):
                 self.recorder.put("loss", None, m, "loss", loss / self._loss_weight())
             self._outputs(outputs, merges)
         if train:
-            # Cases that update parameters leave these to read steps.
-            for name, gradient in self._gradients().items() if self.case.json["optimizer"] is None else ():
-                self.recorder.put("grad", None, None, name, gradient)
-            if self.case.json["parameter_hooks"]:
-                for (stage, name), parameter in self._parameters().items():
-                    if parameter.grad is not None:
-                        self.recorder.hook_calls(stage, name, self.case.microbatches)
-            if self.case.json["boundary_hooks"]:
-                for stage, module in self.modules.items():
-                    for name in module.hooked():
-                        self.recorder.hook_calls(stage, name, self.case.microbatches)
+            for m, name, gradient in given.gradients() if given else ():
+                self.recorder.put("input-grad", None, m, name, gradient)
+            if self.case.json["optimizer"] is None:  # cases that update parameters leave these to read steps
+                self._gradients()
+            self._hook_calls()
 
-    def _inputs(self, step, train):
-        """{name: whole batch} on the rank of the first stage."""
-        inputs = dict(zip([e["name"] for e in self.case.json["inputs"]], self.case.batch_inputs(step), strict=True))
-        if train:
-            inputs = {name: self._differentiable(x) for name, x in inputs.items()}
-        return inputs if self.has_first else {}
+    def _one_by_one(self, step, given):
+        """The arguments of a step whose user has divided the batch."""
+        inputs = given.one_by_one()
+        masks = [self._masks(step, self.own, m) for m in range(self.case.microbatches)]
+        divided = {
+            "arg_mbs": [args for args, _ in inputs],
+            "kwarg_mbs": [keywords | masks[m] for m, (_, keywords) in enumerate(inputs)],
+        }
+        if self._has_target(self.case.steps[step]):
+            divided["target_mbs"] = list(torch.tensor_split(self._target(step), self.case.microbatches))
+        return divided
 
-    def _differentiable(self, x):
-        """An input of a training step: a leaf that requires a gradient if the case requires it."""
-        wanted = self.case.json["input_gradients"] and x is not None and x.is_floating_point()
-        return x.clone().requires_grad_() if wanted else x
+    def _gradients(self):
+        for name, gradient in self.parameters.gradients().items():
+            self.recorder.put("grad", None, None, name, gradient)
+
+    def _hook_calls(self):
+        if self.case.json["parameter_hooks"]:
+            for stage, name in self.recorder.called():
+                self.recorder.hook_calls(stage, name, self.case.microbatches)
+        if self.case.json["boundary_hooks"]:
+            for stage, module in self.modules.items():
+                for name in module.hooked():
+                    self.recorder.hook_calls(stage, name, self.case.microbatches)
 
     def _whole_masks(self, step):
         """Masks as keywords for the whole batch, which the schedule divides again."""
@@ -213,10 +237,13 @@ class Execution:
         whole = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
         return as_identifiers(whole) if self.kind == "traced" else whole
 
+    def _has_target(self, step):
+        return self.has_last and step["loss"]
+
     def _target(self, step):
         """PyTorch requires a target for every loss: an unused one if the case has none."""
         target = self.case.batch_target(step)
-        if target is None and self.case.json["loss"]["kind"] in ("sum", "output"):
+        if target is None and not self.alone and self.case.json["loss"]["kind"] in ("sum", "output"):
             return torch.zeros(self.case.microbatches)
         return target
 
@@ -238,83 +265,16 @@ class Execution:
             for m, tensor in enumerate(torch.tensor_split(whole, ends)):
                 self.recorder.put("output", None, m, name, tensor)
 
-    # --- parameters -----------------------------------------------------------------------------------------------
-
-    def _parameters(self):
-        """{(stage, canonical name): parameter} of this rank."""
-        return {
-            (index, name): parameter
-            for index, module in self.modules.items()
-            for name, parameter in getattr(module, "stage", module).named_parameters()
-        }
-
-    def _gradients(self):
-        """{name: gradient} as the optimizer sees them. PyTorch leaves the sum over a shared parameter's copies to its
-        user: they are added in ascending order of stages. Every rank that has a copy gets the sum."""
-        gradients = {key: p.grad for key, p in self._parameters().items() if p.grad is not None}
-        shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
-        if shared:
-            of_ranks = [None] * dist.get_world_size()
-            dist.all_gather_object(of_ranks, {key: g for key, g in gradients.items() if key[1] in shared})
-            copies = sorted(item for part in of_ranks for item in part.items())
-        sums = {}
-        for (_, name), gradient in (copies if shared else []):
-            sums[name] = gradient if name not in sums else sums[name] + gradient
-        own_names = {name for _, name in self._parameters()}
-        return {name: g for (_, name), g in gradients.items() if name not in shared} | {
-            name: g for name, g in sums.items() if name in own_names
-        }
-
-    def _update(self):
-        """PyTorch's pipelining knows no optimizer: all that is of several stages is this user's."""
-        options, gradients = self.case.json["optimizer"], self._gradients()
-        if options.get("skip_nonfinite") and not self._finite(gradients.values()):
-            return
-        if "loss_scale" in options:
-            self._change(gradients, lambda gradient: gradient.div_(options["loss_scale"]))
-        if "clip" in options:
-            norm = self._norm(gradients, options["clip"]["norm"])
-            self.recorder.put("grad-norm", None, None, "norm", torch.tensor(norm, dtype=torch.float64))
-            if (factor := clip_factor(norm, options["clip"])) is not None:
-                self._change(gradients, lambda gradient: scale(gradient, factor))
-        for key, parameter in self._parameters().items():
-            if key[1] in gradients:
-                update([parameter], gradients[key[1]], self.optimizer_states[key], self.case.json["optimizer"])
-
-    def _change(self, gradients, change):
-        """Changes in place what the optimizer sees and what later steps add to: the same tensors, but for shared parameters."""
-        own = [p.grad for p in self._parameters().values() if p.grad is not None]
-        for gradient in {id(g): g for g in [*gradients.values(), *own]}.values():
-            change(gradient)
-
-    def _norm(self, gradients, kind):
-        """The norm over all ranks: an all-reduce of each parameter's share, on which the rank of its first stage decides."""
-        names = sorted(p["name"] for p in self.case.program["parameters"])
-        first = {p["name"]: min(p["stages"]) for p in self.case.program["parameters"]}
-        shares = torch.zeros(len(names), dtype=torch.float64)
-        for i, name in enumerate(names):
-            if first[name] in self.own and name in gradients:
-                shares[i] = share_of_norm(gradients[name], kind)
-        dist.all_reduce(shares)
-        return norm_of(dict(zip(names, shares.tolist(), strict=True)), kind)
-
-    @staticmethod
-    def _finite(gradients):
-        """Whether those of all ranks are."""
-        nonfinite = torch.tensor(sum(not gradient.isfinite().all() for gradient in gradients))
-        dist.all_reduce(nonfinite)
-        return int(nonfinite) == 0
-
     def _state(self):
-        for index, module in self.modules.items():
+        for module in self.modules.values():
             root = getattr(module, "stage", module)
             canonical = {b["name"] for b in self.case.program["buffers"]}
             for name, buffer in root.named_buffers():
                 if name in canonical:
                     self.recorder.put("buffer", None, None, name, buffer)
-        for (_, name), parameter in self._parameters().items():
+        for _, name, parameter in self.parameters.all():
             self.recorder.put("param", None, None, name, parameter)
-        put_states(self.recorder.put, self.optimizer_states)
+        self.parameters.put_states(self.recorder.put)
 
 
 def as_identifiers(masks):
@@ -334,12 +294,3 @@ class Traceable(WholeModel):
 def _computes(cell):
     """Whether PyTorch lowers this schedule itself: it has no transfers."""
     return "SEND" not in cell and "RECV" not in cell
-
-
-def _without_messages_to_itself(stage, rank):
-    """PyTorch 2.11 begins with a message to every neighbour, even on the same rank (V-shaped schedules): gloo rejects
-    those, so they are omitted. NCCL supports them; nothing else depends on them."""
-    if not hasattr(stage, "_get_init_p2p_neighbors_ops"):
-        return
-    operations = stage._get_init_p2p_neighbors_ops
-    stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.group_peer != rank]

@@ -12,7 +12,8 @@ class Recorder:
     def __init__(self, kinds, case):
         self.results = Results()
         self._kinds, self._case = kinds, case
-        self._step, self._microbatch = None, None
+        self._step, self._stage, self._microbatch = None, None, None
+        self.outputs_of_stages = False  # whether outputs are recorded as the last stage makes them, not as step() returns them
         self._calls = collections.Counter()
 
     def begin(self, step):
@@ -30,20 +31,22 @@ class Recorder:
         """Records the micro-batches of a PipelineStage, and (of a Routed one) the gradients that it sends back."""
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
 
+        def during(chunk, call, *args, **kwargs):
+            self._stage, self._microbatch = stage.stage_index, chunk
+            result = call(chunk, *args, **kwargs)
+            self._stage, self._microbatch = None, None
+            return result
+
         def watched_forward(chunk, *args, **kwargs):
-            self._microbatch = chunk
-            output = forward(chunk, *args, **kwargs)
-            self._microbatch = None
-            if stage.is_last:
+            output = during(chunk, forward, *args, **kwargs)
+            if stage.is_last and self.outputs_of_stages:
                 # By position: a traced pipe that lost an output delivers the others, and lacks the last ones.
                 for name, tensor in zip(self._case.output_names(), self._case.flat_outputs(output), strict=False):
                     self.put("output", None, chunk, name, tensor)
             return output
 
         def watched_backward(chunk, *args, **kwargs):
-            self._microbatch = chunk
-            backward(chunk, *args, **kwargs)
-            self._microbatch = None
+            during(chunk, backward, *args, **kwargs)
             # PyTorch keeps this gradient until the send: it is the sent value.
             back = routed.hands_back() if routed else {}
             for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
@@ -51,9 +54,7 @@ class Recorder:
                     self.put("backward", stage.stage_index, chunk, back[i], self._sent(stage, i, gradient))
 
         def watched_weight(chunk, *args, **kwargs):
-            self._microbatch = chunk
-            weight(chunk, *args, **kwargs)
-            self._microbatch = None
+            during(chunk, weight, *args, **kwargs)
 
         stage.forward_one_chunk, stage.backward_one_chunk = watched_forward, watched_backward
         stage.backward_weight_one_chunk = watched_weight
@@ -85,21 +86,11 @@ class Recorder:
 
         return hook
 
-    def input_gradient(self, name):
-        """A hook for an input of the model."""
-        microbatch = self._microbatch
+    def doubling(self, name):
+        """A user's hook for a parameter: doubles its gradient and counts the call for the stage that runs."""
 
         def hook(gradient):
-            if microbatch is not None:
-                self.put("input-grad", None, microbatch, name, gradient)
-
-        return hook
-
-    def doubling(self, stage, name):
-        """A user's hook for a parameter: doubles its gradient and counts the call."""
-
-        def hook(gradient):
-            self._calls[stage, self._microbatch, name] += 1
+            self._calls[self._stage, self._microbatch, name] += 1
             return gradient * 2
 
         return hook
@@ -111,6 +102,10 @@ class Recorder:
             self._calls[stage, self._microbatch, name] += 1
 
         return hook
+
+    def called(self):
+        """[(stage, name)] of the hooks that were called in this step."""
+        return sorted({(stage, name) for stage, microbatch, name in self._calls if microbatch is not None})
 
     def hook_calls(self, stage, name, microbatches):
         for m in range(microbatches):

@@ -1,7 +1,10 @@
 """A stage for PipelineStage, which only knows its two neighbours: values for other stages are forwarded."""
 
+import contextlib
+
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 class Auxiliary(torch.autograd.Function):
@@ -35,6 +38,8 @@ class Routed(nn.Module):
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
         self._has_hooks = case.json["boundary_hooks"]
+        self._recompute, self._microbatches = case.json["recompute"], case.microbatches
+        self._microbatch = None  # while PyTorch tells it
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
         self.form = case.program["programs"][0]  # of the current step: it decides which gradients exist
         self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
@@ -69,18 +74,32 @@ class Routed(nn.Module):
         """Selects this stage's keywords: masks "STAGE/NAME", and inputs of the model that are passed by name."""
         passing = dict(zip(self._takes, args, strict=True)) if self._takes is not None else {}
         if self._takes is None:
-            inputs = [self._watched(*entry) for entry in zip(self._inputs, args or map(keywords.get, self._inputs), strict=True)]
+            inputs = list(args or map(keywords.get, self._inputs))
         else:
             inputs = [self._own(name, passing) for name in self.stage.input_names()]
         prefix = f"{self._index}/"
         own_masks = {name.removeprefix(prefix): mask for name, mask in keywords.items() if name.startswith(prefix)}
-        outputs = self._with_losses(self.stage(*inputs, **own_masks))
+        outputs = self._with_losses(self._made(inputs, own_masks))
         if self._last:
             return outputs
         made = dict(zip(self.stage.output_names(), outputs if isinstance(outputs, tuple) else (outputs,), strict=True))
         self._recorder.forward(self._index, made)
         given = tuple(made.get(name, passing.get(name)) for name in self._gives)
         return given[0] if len(given) == 1 else given
+
+    def _made(self, inputs, masks):
+        """What the stage makes; recomputed in its backward if the case asks for it, as users of PyTorch do that."""
+        kept = self._recompute == "never" or self._recompute == "except-last" and self._microbatch == self._microbatches - 1
+        if kept or not self.training:
+            return self.stage(*inputs, **masks)
+        return checkpoint(self.stage, *inputs, use_reentrant=False, **masks)
+
+    @contextlib.contextmanager
+    def told(self, info):
+        """A forward context of PyTorch: it tells the stage which micro-batch it runs."""
+        self._microbatch = info.microbatch_index
+        yield
+        self._microbatch = None
 
     def _with_losses(self, outputs):
         """Adds this stage's own losses to the backward of the first output that has one."""
@@ -95,14 +114,6 @@ class Routed(nn.Module):
             if loss.requires_grad:
                 flat[carrier] = Auxiliary.apply(flat[carrier], loss, weight)
         return tuple(flat) if isinstance(outputs, tuple) else flat[0]
-
-    def _watched(self, name, x):
-        """A view of an input: its gradient is of this micro-batch alone, even for a replicated input, which all share."""
-        if x is None or not x.requires_grad:
-            return x
-        own = x.view_as(x)
-        own.register_hook(self._recorder.input_gradient(name))
-        return own
 
     def _own(self, name, passing):
         """The tensor that this stage uses; for a forwarded value, a view whose gradient is this stage's share."""

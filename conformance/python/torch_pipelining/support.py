@@ -53,10 +53,14 @@ class Files:
 
 def why_not(files, version, traced):
     """None if that version of PyTorch ("2.15.0") can run the case, else the reason."""
-    for test in (_placement, _class_limits, _gradients, _local_losses, _inputs, _borders):
+    for test in (_placement, _class_limits, _gradients, _local_losses, _inputs, _borders, _in_place):
         if reason := test(files):
             return reason
     checks_shapes = [int(part) for part in version.split(".")[:2]] < [2, 13]
+    if reason := _recomputation(files, checks_shapes, traced) or _accumulators(files, version):
+        return reason
+    if checks_shapes and (reason := _shared_leaves(files)):
+        return reason
     if (checks_shapes or traced) and (reason := _shapes(files)):
         return reason
     return _traced(files) if traced else _values(files)
@@ -152,6 +156,45 @@ def _borders(files):
     ]
     if any(port["value"] is None and "boundary" in (port.get("from"), port.get("to")) for port in ports):
         return "a value between stages that is None in some steps: PyTorch's stages send tensors only"
+    return None
+
+
+def _in_place(files):
+    if "in-place" in files.case["features"]:
+        return "stages that change what they are given in place: the files have pure functions instead"
+    return None
+
+
+def _recomputation(files, early, traced):
+    if files.case["recompute"] == "never":
+        return None
+    if traced:
+        return "recomputation: a traced pipe keeps no checkpoints of the user's modules"
+    if early and files.case["recompute"] == "except-last":
+        return "recomputation of some micro-batches: a stage is not told its micro-batch (up to 2.12)"
+    if any(stage["buffer_updates"] for program in files.program["programs"] for stage in program["stages"]):
+        return "recomputation of a stage that writes buffers: torch.utils.checkpoint writes them again"
+    return None
+
+
+def _accumulators(files, version):
+    """Under plumbline's LibTorch the bits of sums are compared: the contract has an accumulator for each stage's copy."""
+    if files.case["truth"] != "same-order" or version != "2.15.0":
+        return None
+    for parameter in files.program["parameters"]:
+        if any(len(set(parameter["stages"]) & set(own)) > 1 for own in files.placement()):
+            return "a parameter of several stages of a rank is one, and accumulates in another order than copies (its bits differ)"
+    return None
+
+
+def _shared_leaves(files):
+    """Up to 2.12, step() takes whole batches only."""
+    program = files.program["programs"][0]["stages"][0]
+    replicated = {entry["name"] for entry in files.case["inputs"] if entry["chunk"] == "replicate"}
+    for entry in program["inputs"]:
+        if entry["name"] in replicated and files.case["input_gradients"] and entry["value"] is not None:
+            if program["values"][entry["value"]]["dtype"].startswith(("F", "BF")):
+                return "gradients of an input that all micro-batches share: they are one sum, the contract's are of each micro-batch"
     return None
 
 

@@ -21,13 +21,15 @@ class Failed(Exception):
     """The first failure of a rank that is not caused by the end of another rank."""
 
 
-def train(stages, batch, shapes):
+def train(stages, batch, shapes, loss=None):
     """[stage]: {parameter: gradient} after a step over two ranks, summed over the two replicas. `stages()` makes the two
-    stages, `batch` has the model's inputs, `shapes` are those between the stages; the loss is the sum of the first output."""
+    stages, `batch` has the model's inputs, `shapes` are those between the stages; `loss` is the sum of the first output,
+    unless given."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         queue = context.Queue()
-        processes = [context.Process(target=_rank, args=(r, stages, batch, shapes, folder, queue)) for r in range(2)]
+        processes = [context.Process(target=_rank, args=(r, stages, batch, shapes, loss or _loss, folder, queue))
+                     for r in range(2)]
         for process in processes:
             process.start()
         answers = dict(queue.get(timeout=60) for _ in processes)
@@ -39,7 +41,7 @@ def train(stages, batch, shapes):
     return [_sum(answers[0][stage], answers[1][stage]) for stage in range(2)]
 
 
-def _rank(rank, stages, batch, shapes, folder, queue):
+def _rank(rank, stages, batch, shapes, loss, folder, queue):
     torch.set_num_threads(1)
     try:
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2,
@@ -48,7 +50,7 @@ def _rank(rank, stages, batch, shapes, folder, queue):
         dualpipe.set_p2p_tensor_dtype(torch.float32)
         modules = (stages()[rank], stages()[1 - rank])
         halves = [None if x is None else x.chunk(2)[rank] for x in batch]
-        dual_pipe(modules).step(*halves, num_chunks=MICROBATCHES, criterion=_loss)
+        dual_pipe(modules).step(*halves, num_chunks=MICROBATCHES, criterion=loss)
         gradients = [
             {n: p.grad.numpy() for n, p in module.named_parameters() if p.grad is not None} for module in modules
         ]

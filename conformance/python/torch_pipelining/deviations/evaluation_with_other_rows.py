@@ -1,18 +1,22 @@
-"""eval() on a batch of another size than that of step(): PyTorch keeps the shapes that it inferred first."""
+"""An eval() on a batch of another size than that of the eval() or step() before it: PyTorch keeps the shapes that it
+inferred first. 2.15 infers them again where a step and an evaluation alternate, but not for a second evaluation."""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+from ranks import LOOPED, compare
+
+M = 2
 
 
-def body(rank):
-    schedule = ScheduleGPipe(PipelineStage(torch.nn.Linear(1, 1), rank, 2, CPU), 2, loss_fn=lambda y, t: y.sum())
-    for rows, step in ((4, schedule.step), (2, schedule.eval)):
-        with torch.set_grad_enabled(step == schedule.step):
-            args, keywords = fed(rank, torch.ones(rows, 1), torch.ones(rows, 1))
-            output = step(*args, **keywords)
-    return None if output is None else list(output.shape)
+def program(pipe, bug):
+    pipe.build([torch.nn.Linear(1, 1) for _ in range(2)], M, loss=lambda y, t: y.sum())
+    shapes = []
+    for call, rows in ((pipe.step, 4), (pipe.eval, 4), (pipe.eval, 2 if bug else 4)):
+        x = torch.ones(rows, 1)
+        output = call(x, target=x)
+        shapes.append(None if output is None else list(output.shape))
+    return {"shapes": shapes} if pipe.has_last else {}
 
 
-_, shape = run(2, body)
-conclude(shape != [2, 1], f"outputs of shape {shape} for [2, 1]", "a batch of another size is evaluated")
+compare("shapes of the outputs of a step and two evaluations", program,
+        lambda bug: {"shapes": [[4, 1], [4, 1], [2 if bug else 4, 1]]}, schedules=LOOPED,
+        error="PipeliningShapeError")  # fmt: skip

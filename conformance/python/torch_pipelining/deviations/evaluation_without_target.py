@@ -1,16 +1,17 @@
 """eval() of a schedule that has a loss function, without a target: PyTorch still requires one."""
 
 import torch
-from ranks import CPU, conclude, run
-from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+from ranks import LOOPED, compare
+
+M = 2
 
 
-def body(_):
-    stage = PipelineStage(torch.nn.Linear(1, 1), 0, 1, CPU)
-    schedule = ScheduleGPipe(stage, 2, loss_fn=torch.nn.functional.mse_loss)
-    with torch.no_grad():
-        schedule.eval(torch.ones(4, 1))
+def program(pipe, bug):
+    pipe.build([torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)], M, loss=torch.nn.functional.mse_loss)
+    x = torch.ones(4, 1)
+    output = pipe.eval(x, target=None if bug else x)
+    return {} if output is None else {"rows": len(output)}
 
 
-run(1, body)
-conclude(False, "", "eval() without a target works")
+compare("an evaluation", program, {"rows": 4}, schedules=LOOPED,
+        error="TypeError: 'NoneType' object is not subscriptable")  # fmt: skip

@@ -3,29 +3,26 @@ backward the stage's outputs are detached in place: that silently freezes the pa
 micro-batches."""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+from ranks import WHOLE, compare
 
 M = 4
 
 
 class Scale(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, returned):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(1))
+        self.returned = returned
 
     def forward(self, x):
-        return x * self.weight, self.weight
+        return x * self.weight, self.weight if self.returned else self.weight * 1
 
 
-def body(rank):
-    stage = PipelineStage((torch.nn.Linear(1, 1), Scale())[rank], rank, 2, CPU)
-    schedule = Schedule1F1B(stage, M, loss_fn=lambda y, t: 0 * y[0].sum() + y[1].sum(), scale_grads=False)
-    args, keywords = fed(rank, torch.ones(M, 1), torch.ones(M, 1))
-    schedule.step(*args, **keywords)
-    return (stage.submod.weight.grad.item(), stage.submod.weight.requires_grad) if rank == 1 else None
+def program(pipe, bug):
+    pipe.build([torch.nn.Linear(1, 1), Scale(bug)], M, loss=lambda y, t: 0 * y[0].sum() + y[1].sum(), scale_grads=False)
+    pipe.step(torch.ones(M, 1), target=torch.ones(M, 1))
+    return {"requires_grad": pipe.modules[1].weight.requires_grad} | pipe.gradients() if 1 in pipe.own else {}
 
 
-_, (gradient, learns) = run(2, body)
-conclude((gradient, learns) != (M, True), f"gradient {gradient} for {M}, requires_grad is {learns}",
-         "the parameter gets its gradient")
+# In halves it fails: parameter_as_an_output_in_halves.py.
+compare("the gradient of a parameter that is an output", program, {"stage 1": [M], "requires_grad": True}, schedules=WHOLE)

@@ -2,11 +2,12 @@
 in place. It is the receive buffer of the input, which from the next step on requires no gradient."""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+from ranks import HALVES, compare
+
+M = 4
 
 
-class Second(torch.nn.Module):
+class Hands(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = torch.nn.Linear(2, 2)
@@ -15,21 +16,19 @@ class Second(torch.nn.Module):
         return self.layer(x), x
 
 
-class Third(torch.nn.Module):
+class Sum(torch.nn.Module):
     def forward(self, y, x):
         return y + x
 
 
-def body(rank):
-    module = (torch.nn.Linear(2, 2), Second(), Third())[rank]
-    like = [torch.ones(2, 2, requires_grad=True) for _ in range(2)]
-    shapes = ((torch.ones(2, 2), like[0]), (like[0], tuple(like)), (tuple(like), like[0]))[rank]
-    stage = PipelineStage(module, rank, 3, CPU, input_args=shapes[0], output_args=shapes[1])
-    schedule = ScheduleInterleavedZeroBubble([stage], 3, loss_fn=lambda y, t: (y * y).sum())
-    args, keywords = fed(rank, torch.ones(6, 2), torch.ones(6, 2), last=2)
-    for _ in range(2):
-        schedule.step(*args, **keywords)
+def program(pipe, bug):
+    like = [torch.ones(1, 2, requires_grad=s > 0) for s in range(5)]
+    like[2] = (like[2], like[2])
+    pipe.build([torch.nn.Linear(2, 2), Hands(), Sum(), torch.nn.Linear(2, 2)], M, loss=lambda y, t: (y * y).sum(), shapes=like)
+    for _ in range(2 if bug else 1):
+        pipe.step(torch.ones(M, 2), target=torch.ones(M, 2))
+    return {"learned": pipe.modules[1].layer.weight.grad is not None} if 1 in pipe.own else {}
 
 
-run(3, body)
-conclude(False, "", "a stage may hand on its input in several steps")
+compare("a stage that hands on its input", program, {"learned": True}, stages=4, schedules=HALVES,
+        error="RuntimeError: .* does not require grad")  # fmt: skip

@@ -2,17 +2,20 @@
 silently lost. PyTorch finds a parameter where its path meets that of the input; here the paths never meet."""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+from ranks import HALVES, compare
+
+M = 4
 
 
-def body(rank):
-    layer = torch.nn.Linear(1, 1).requires_grad_(rank == 1)
-    schedule = ScheduleInterleavedZeroBubble([PipelineStage(layer, rank, 2, CPU)], 2, loss_fn=lambda y, t: y.sum())
-    args, keywords = fed(rank, torch.ones(4, 1), torch.ones(4, 1))
-    schedule.step(*args, **keywords)
-    return None if layer.weight.grad is None else layer.weight.grad.item()
+def program(pipe, bug):
+    layers = [torch.nn.Linear(1, 1, bias=False) for _ in range(4)]
+    for layer in layers:
+        torch.nn.init.ones_(layer.weight)
+    layers[0].requires_grad_(not bug)
+    pipe.build(layers, M, loss=lambda y, t: y.sum(), scale_grads=False)
+    pipe.step(torch.ones(M, 1), target=torch.ones(M, 1))
+    return pipe.gradients()
 
 
-gradients = run(2, body)
-conclude(gradients[1] is None, "the second stage's weight has no gradient", "the second stage's weight has its gradient")
+compare("gradients after a frozen stage", program,
+        lambda bug: {f"stage {s}": [None if bug and s == 0 else M] for s in range(4)}, stages=4, schedules=HALVES)  # fmt: skip

@@ -2,31 +2,32 @@
 separate output), backward in halves: its gradient is silently lost."""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+from ranks import HALVES, compare
+
+M = 4
 
 
-class Second(torch.nn.Module):
-    def __init__(self):
+class Prompted(torch.nn.Module):
+    def __init__(self, apart):
         super().__init__()
-        self.prompt = torch.nn.Parameter(torch.ones(2, 1))
+        self.prompt = torch.nn.Parameter(torch.ones(1, 1))
+        self.apart = apart
 
     def forward(self, x):
-        return x * 2, self.prompt * 3
+        return x * 2, self.prompt * 3 if self.apart else x * 0 + self.prompt * 3
 
 
-class Third(torch.nn.Module):
+class Sum(torch.nn.Module):
     def forward(self, x, prompt):
         return x + prompt
 
 
-def body(rank):
-    module = (torch.nn.Linear(1, 1), Second(), Third())[rank]
-    schedule = ScheduleInterleavedZeroBubble([PipelineStage(module, rank, 3, CPU)], 3, loss_fn=lambda y, t: (y * y).sum())
-    args, keywords = fed(rank, torch.ones(6, 1), torch.ones(6, 1), last=2)
-    schedule.step(*args, **keywords)
-    return [None if p.grad is None else p.grad.flatten().tolist() for p in module.parameters()]
+def program(pipe, bug):
+    modules = [torch.nn.Linear(1, 1), Prompted(bug), Sum(), torch.nn.Linear(1, 1, bias=False)]
+    torch.nn.init.ones_(modules[3].weight)
+    pipe.build(modules, M, loss=lambda y, t: y.sum(), scale_grads=False)
+    pipe.step(torch.ones(M, 1), target=torch.ones(M, 1))
+    return {name: gradient for name, gradient in pipe.gradients().items() if name == "stage 1"}
 
 
-gradients = run(3, body)
-conclude(gradients[1][0] is None, "the prompt has no gradient", "the prompt has its gradient")
+compare("the gradient of a prompt", program, {"stage 1": [3 * M]}, stages=4, schedules=HALVES)

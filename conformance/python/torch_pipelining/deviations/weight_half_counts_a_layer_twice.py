@@ -2,27 +2,27 @@
 along the path through both uses again, although the input half has already summed it. (pytorch issue 180952)"""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+from ranks import HALVES, compare
+
+M = 4
 
 
 class Twice(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, twice):
         super().__init__()
         self.layer = torch.nn.Linear(1, 1, bias=False)
         torch.nn.init.ones_(self.layer.weight)
+        self.twice = twice
 
     def forward(self, x):
-        return self.layer(self.layer(x))
+        return self.layer(self.layer(x) if self.twice else x)
 
 
-def body(rank):
-    stage = PipelineStage(Twice(), rank, 2, CPU)
-    schedule = ScheduleInterleavedZeroBubble([stage], 2, loss_fn=lambda y, t: y.sum(), scale_grads=False)
-    args, keywords = fed(rank, torch.ones(2, 1), torch.ones(2, 1))
-    schedule.step(*args, **keywords)
-    return stage.submod.layer.weight.grad.item()
+def program(pipe, bug):
+    pipe.build([Twice(bug) for _ in range(4)], M, loss=lambda y, t: y.sum(), scale_grads=False)
+    pipe.step(torch.ones(M, 1), target=torch.ones(M, 1))
+    return pipe.gradients()
 
 
-_, gradient = run(2, body)  # of w * w * x at w = x = 1, over two micro-batches
-conclude(gradient != 4, f"the gradient of a layer used twice is {gradient} for 4", "the gradient of a layer used twice is 4")
+compare("gradients of layers that are used twice", program, lambda bug: {f"stage {s}": [M * (1 + bug)] for s in range(4)},
+        stages=4, schedules=HALVES)  # fmt: skip

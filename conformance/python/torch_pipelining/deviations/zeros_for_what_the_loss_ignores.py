@@ -2,14 +2,15 @@
 it have no gradient (None), in a pipeline one of zeros, which an optimizer with momentum or weight decay applies."""
 
 import torch
-from ranks import CPU, conclude, fed, run
-from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+from ranks import compare
+
+M = 2
 
 
 class First(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.layer, self.ignored = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+        self.layer, self.ignored = (torch.nn.Linear(1, 1, bias=False) for _ in range(2))
 
     def forward(self, x):
         return self.layer(x), self.ignored(x)
@@ -20,14 +21,12 @@ class Second(torch.nn.Module):
         return x * 2, ignored
 
 
-def body(rank):
-    stage = PipelineStage((First, Second)[rank](), rank, 2, CPU)
-    schedule = ScheduleGPipe(stage, 2, loss_fn=lambda y, t: y[0].sum())
-    args, keywords = fed(rank, torch.ones(2, 1), torch.ones(2, 1))
-    schedule.step(*args, **keywords)
-    gradient = stage.submod.ignored.weight.grad if rank == 0 else None
-    return None if gradient is None else gradient.item()
+def program(pipe, bug):
+    pipe.build([First(), Second()], M, loss=lambda y, t: y[0].sum() + (0 if bug else y[1].sum()), scale_grads=False)
+    pipe.step(torch.ones(M, 1), target=torch.ones(M, 1))
+    return {name: gradient for name, gradient in pipe.gradients().items() if name == "stage 0"}
 
 
-gradient, _ = run(2, body)
-conclude(gradient is not None, f"the gradient of what the loss ignores is {gradient}", "what the loss ignores has no gradient")
+compare("gradients of what the loss uses and of what it ignores", program,
+        lambda bug: {"stage 0": [2 * M, None if bug else M]},
+        error="Error: (One of the differentiated Tensors|.*has gradients None|expected tensor values)")  # fmt: skip

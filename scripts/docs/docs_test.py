@@ -145,6 +145,11 @@ class Numbers(unittest.TestCase):
         self.assertEqual(results.bugs(HALL, '2.15.0'), (2, 1))
         self.assertEqual(results.bugs(HALL, '2.9.0'), (1, 0))
 
+    def test_bugs_of_other_engines_are_those_of_their_newest_version(self):
+        mine = '| what | 2.0 | 1.0 |\n|---|---|---|\n| a | silent | - |\n| b | - | loud |\n| c | loud | loud |\n'
+        other = f'\n## PyTorch\n{HALL}\n## Mine\n\n{mine}'
+        self.assertEqual(results.bugs_elsewhere(other), [('Mine', 2, 1)])
+
     def test_the_picture_shows_every_number_and_is_low_enough(self):
         picture = ElementTree.fromstring(frameworks.svg(RESULTS, HALL))
         self.assertLessEqual(int(picture.get('height')), 450)

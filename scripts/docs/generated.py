@@ -18,7 +18,12 @@ def found_in_pytorch(page, hall):
     return (f'In `torch.distributed.pipelining` of PyTorch {VERSION} it found **{count} bugs**: {silent} give wrong gradients, '
             f'losses or outputs\n**without an error**, {count - silent} end in an exception, an abort or a hang. Of {possible} '
             f'runs on two ranks (a test case under a schedule)\nthat its `PipelineStage` takes, {column.counts["waived"]} go '
-            'wrong because of these bugs.')
+            'wrong because of these bugs.' + found_elsewhere(hall))
+
+
+def found_elsewhere(hall):
+    words = [f'{count} in {engine} ({silent} silent)' for engine, count, silent in results.bugs_elsewhere(hall)]
+    return f'\nThe same cases found {", ".join(words)}:\n[engine by engine](docs/engines.md).' if words else ''
 
 
 def with_part(file, part):

@@ -24,6 +24,16 @@ def columns(page, ranks):
     return sorted(found, key=lambda column: ([-int(part) for part in column.version.split('.')], column.stages))
 
 
+def bugs_elsewhere(hall):
+    """[(engine, bugs of its newest version, silent ones)] of every section but the first, in the order of hall_of_bugs.md."""
+    found = []
+    for section in hall.split('\n## ')[2:]:
+        rows = next(tables(section))
+        words = [row[list(row)[1]] for row in rows]
+        found.append((section.splitlines()[0], sum(word != '-' for word in words), words.count('silent')))
+    return found
+
+
 def bugs(hall, version):
     """(how many bugs that version of PyTorch has, how many of them are silent); `hall` is hall_of_bugs.md."""
     words = [row[version] for table in tables(hall) for row in table if version in row]

@@ -2,23 +2,8 @@
 
 import torch
 from deepspeed.pipe import TiedLayerSpec
+from plumbline_case.torch.local_loss import LocalLoss
 from torch import nn
-
-
-class Auxiliary(torch.autograd.Function):
-    """Passes an output of a stage on, and begins the backward of a loss when that output's begins: a stage of a pipeline has
-    no other place for it. As MoEAuxLossAutoScaler of Megatron does."""
-
-    @staticmethod
-    def forward(ctx, output, loss, weight):
-        ctx.save_for_backward(loss)
-        ctx.weight = weight
-        return output
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (loss,) = ctx.saved_tensors
-        return gradient, torch.full_like(loss, ctx.weight), None
 
 
 class Shared(nn.Module):
@@ -119,7 +104,7 @@ class Layer(nn.Module):
             loss, weight = self._weighed(made)
             self._recorder.put("loss", None, self._recorder.microbatch, name, loss)
             if loss.requires_grad:
-                flat[carrier] = Auxiliary.apply(flat[carrier], loss, weight)
+                flat[carrier] = LocalLoss.apply(flat[carrier], loss, weight)
         return tuple(flat) if isinstance(outputs, tuple) else flat[0]
 
 

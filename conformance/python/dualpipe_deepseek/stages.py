@@ -2,24 +2,9 @@
 
 import torch
 from dualpipe.utils import run_backward
+from plumbline_case.torch.local_loss import LocalLoss
 from support import crossing
 from torch import nn
-
-
-class Auxiliary(torch.autograd.Function):
-    """Passes an output of a stage on, and begins the backward of a loss when that output's begins: a stage of a pipeline has
-    no other place for it. A copy, since DualPipe accepts no view."""
-
-    @staticmethod
-    def forward(ctx, output, loss, weight):
-        ctx.save_for_backward(loss)
-        ctx.weight = weight
-        return output.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (loss,) = ctx.saved_tensors
-        return gradient, torch.full_like(loss, ctx.weight), None
 
 
 class Stage(nn.Module):
@@ -78,7 +63,8 @@ class Stage(nn.Module):
             loss, weight = self._weighed(made, microbatch)
             self._recorder.put("loss", None, microbatch, name, loss)
             if loss.requires_grad:
-                flat[carrier] = Auxiliary.apply(flat[carrier], loss, weight)
+                # A copy, since DualPipe accepts no view.
+                flat[carrier] = LocalLoss.apply(flat[carrier], loss, weight).clone()
         return flat
 
     def _model_input(self, name, x, microbatch):

@@ -3,24 +3,9 @@
 import contextlib
 
 import torch
+from plumbline_case.torch.local_loss import LocalLoss
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-
-
-class Auxiliary(torch.autograd.Function):
-    """Passes an output of a stage on, and begins the backward of a loss when that output's begins: a stage of a pipeline has
-    no other place for it. As MoEAuxLossAutoScaler of Megatron does."""
-
-    @staticmethod
-    def forward(ctx, output, loss, weight):
-        ctx.save_for_backward(loss)
-        ctx.weight = weight
-        return output
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (loss,) = ctx.saved_tensors
-        return gradient, torch.full_like(loss, ctx.weight), None
 
 
 class Routed(nn.Module):
@@ -112,7 +97,7 @@ class Routed(nn.Module):
             loss, weight = self._weighed(made)
             self._recorder.local_loss(name, loss)
             if loss.requires_grad:
-                flat[carrier] = Auxiliary.apply(flat[carrier], loss, weight)
+                flat[carrier] = LocalLoss.apply(flat[carrier], loss, weight)
         return tuple(flat) if isinstance(outputs, tuple) else flat[0]
 
     def _own(self, name, passing):

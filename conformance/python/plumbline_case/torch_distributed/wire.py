@@ -206,7 +206,7 @@ def install():
             return isend(payload, dst, group, tag, group_dst)
 
         wire = _current[0]
-        if wire is None:
+        if wire is None or not tensor.is_contiguous():  # gloo refuses that, which a copy would hide
             return send(tensor)
         destination = dst if group_dst is None else dist.get_global_rank(group or dist.group.WORLD, group_dst)
         return wire.isend(destination, tensor, send)
@@ -216,7 +216,8 @@ def install():
             return irecv(own, src, group, tag, group_src)
 
         wire = _current[0]
-        return Receiving(tensor, receive) if wire is not None and "poison" in wire.words else receive(tensor)
+        worse = wire is not None and "poison" in wire.words and tensor.is_contiguous()
+        return Receiving(tensor, receive) if worse else receive(tensor)
 
     for module in (c10d, dist):
         module.isend, module.irecv = bad_isend, bad_irecv

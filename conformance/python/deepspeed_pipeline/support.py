@@ -3,6 +3,8 @@
 Cases that it accepts and computes wrongly are not excluded here: they are run, and delivered unchanged.
 """
 
+from plumbline_case.case import has_isolated_loss
+
 CLIP_EPSILON = 1e-6  # of DeepSpeed's clip_grad_norm_, which has no option for it
 
 
@@ -69,9 +71,6 @@ def _evaluations(case):
 
 def _local_losses(case):
     """The adapter begins the backward of such a loss where that of an output of its stage begins."""
-    for program in case.program["programs"]:
-        carriers = {b["producer"] for b in program["boundaries"] if b["has_gradient"]}
-        for number, stage in enumerate(program["stages"][:-1]):
-            if program["training"] and number not in carriers and any(e["to"] == "loss" for e in stage["outputs"]):
-                return "a loss of a stage to which no gradient is sent: DeepSpeed runs no backward there"
+    if has_isolated_loss(case.program):
+        return "a loss of a stage to which no gradient is sent: DeepSpeed runs no backward there"
     return None

@@ -3,7 +3,7 @@
 Cases that it accepts and computes wrongly are not excluded here: they are run, and delivered unchanged.
 """
 
-from plumbline_case.case import outputs_of
+from plumbline_case.case import has_isolated_loss, outputs_of
 
 # Operators whose result is a view of an argument.
 VIEWS = {
@@ -82,9 +82,6 @@ def _views(case):
 
 def _local_losses(case):
     """The adapter begins the backward of such a loss where that of an output of its stage begins."""
-    for program in case.program["programs"]:
-        carriers = {b["producer"] for b in program["boundaries"] if b["has_gradient"]}
-        for number, form in enumerate(program["stages"][:-1]):
-            if program["training"] and number not in carriers and any(e["to"] == "loss" for e in form["outputs"]):
-                return "a loss of a stage to which no gradient is sent: the adapter has nowhere to begin its backward"
+    if has_isolated_loss(case.program):
+        return "a loss of a stage to which no gradient is sent: the adapter has nowhere to begin its backward"
     return None

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
-from support import Files, why_not  # noqa: E402
+from support import why_not  # noqa: E402
 
 MESSAGES = {
     "batched": "batch_p2p_comm: the messages of a moment in one batch; deallocate_pipeline_outputs",
@@ -52,7 +52,7 @@ class Megatron(GlooBackend):
         self.features = (MESSAGES[messages], *HELP)
 
     def why_not(self, case):
-        return why_not(Files(case.folder))
+        return why_not(case)
 
     def prepare(self, case):
         from execution import Execution

@@ -18,14 +18,14 @@ from chunks import Chunk, Replica, wire_shape
 from cpu import on_cpu
 from gradients import clipped, divided, finite, with_sums
 from recorder import Recorder
-from support import Files
+from support import placement, tied
 
 
 class Execution:
     """`messages`: "batched" or "overlapped"."""
 
     def __init__(self, folder, messages, delivers, timeout):
-        self.case, self.files = load(folder), Files(folder)
+        self.case = load(folder)
         self.recorder = Recorder(set(delivers) & set(self.case.json["results"]))
         self.step = 0
         self.ranks = dist.get_world_size()
@@ -38,8 +38,8 @@ class Execution:
                 )
         self.losses = losses.Losses(self.case)
         self.config = self._config(messages)
-        self.tied = self.files.tied()
-        own = self.files.placement()[dist.get_rank()]
+        self.tied = tied(self.case)
+        own = placement(self.case)[dist.get_rank()]
         self.chunks = {s: Chunk(self.config, self.case, s, self.tied, self.recorder, self.losses) for s in own}
         self.model = [Replica(self.config, chunk) for chunk in self.chunks.values()]
         self.optimizer_states = begin_states(self.case, self._parameters())

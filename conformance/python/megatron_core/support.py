@@ -3,75 +3,61 @@
 Cases that it accepts and computes wrongly are not excluded here: they are run, and delivered unchanged.
 """
 
-import json
-import os
 import re
-from csv import reader
+
+from plumbline_case.case import has_isolated_loss
 
 COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-class Files:
-    """The parts of an exported case that the decision needs, read without torch."""
-
-    def __init__(self, folder):
-        self.case = self._json(folder, "case.json")
-        self.program = self._json(folder, "program.json")
-        with open(os.path.join(folder, "schedule.csv"), newline="", encoding="utf-8") as file:
-            self.rows = [[cell.strip() for cell in row if cell.strip()] for row in reader(file)]
-
-    @staticmethod
-    def _json(folder, name):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            return json.load(file)
-
-    def placement(self):
-        """[rank]: its stages, ascending."""
-        matches = [[COMPUTATION.match(cell) for cell in row] for row in self.rows]
-        return [sorted({int(match[1]) for match in row if match}) for row in matches]
-
-    def tied(self):
-        """The parameter that the first and the last stage share, as Megatron-core's embedding; None if there is none."""
-        found = [p["name"] for p in self.program["parameters"] if p["stages"] == [0, self.program["stages"] - 1]]
-        return found[0] if len(found) == 1 else None
+def placement(case):
+    """[rank]: its stages, ascending."""
+    matches = [[COMPUTATION.match(cell) for cell in row] for row in case.schedule()]
+    return [sorted({int(match[1]) for match in row if match}) for row in matches]
 
 
-def why_not(files):
+def tied(case):
+    """The parameter that the first and the last stage share, as Megatron-core's embedding; None if there is none."""
+    found = [p["name"] for p in case.program["parameters"] if p["stages"] == [0, case.stages - 1]]
+    return found[0] if len(found) == 1 else None
+
+
+def why_not(case):
     """None if Megatron-core can run the case, else the reason."""
     for test in (_placement, _microbatches, _boundaries, _local_losses, _gradients, _clipping):
-        if reason := test(files):
+        if reason := test(case):
             return reason
     return None
 
 
-def _placement(files):
-    ranks, stages = len(files.rows), files.program["stages"]
-    if files.placement() != [list(range(rank, stages, ranks)) for rank in range(ranks)]:
+def _placement(case):
+    ranks, stages = case.ranks, case.stages
+    if placement(case) != [list(range(rank, stages, ranks)) for rank in range(ranks)]:
         return "another placement: Megatron-core puts stage s on rank s modulo the number of ranks"
-    if files.case["schedule"]["name"] == "1f1b" and stages != ranks:
+    if case.json["schedule"]["name"] == "1f1b" and stages != ranks:
         return "1F1B of Megatron-core has one stage a rank"
-    if files.case["schedule"]["name"] != "1f1b" and stages == ranks:
+    if case.json["schedule"]["name"] != "1f1b" and stages == ranks:
         return "interleaved 1F1B of Megatron-core has several stages a rank"
     return None
 
 
-def _microbatches(files):
+def _microbatches(case):
     """forward_backward_pipelining_with_interleaving refuses these itself."""
-    ranks, microbatches = len(files.rows), files.case["microbatches"]
-    if files.case["schedule"]["name"] != "1f1b" and microbatches % ranks:
+    ranks, microbatches = case.ranks, case.microbatches
+    if case.json["schedule"]["name"] != "1f1b" and microbatches % ranks:
         return f"interleaved 1F1B of Megatron-core needs a multiple of {ranks} micro-batches: {microbatches} are none"
     return None
 
 
-def _boundaries(files):
-    for program in files.program["programs"]:
-        made = [[b for b in program["boundaries"] if b["producer"] == s] for s in range(files.program["stages"] - 1)]
+def _boundaries(case):
+    for program in case.program["programs"]:
+        made = [[b for b in program["boundaries"] if b["producer"] == s] for s in range(case.stages - 1)]
         if any(b["consumers"] != [b["producer"] + 1] for b in program["boundaries"]):
             return "values that skip a stage: Megatron-core sends to the next stage"
         if any(len(of_stage) != 1 for of_stage in made):
             return "a stage hands on more or less than one tensor: Megatron-core sends one"
-    boundaries = [b for program in files.program["programs"] for b in program["boundaries"]]
+    boundaries = [b for program in case.program["programs"] for b in program["boundaries"]]
     if any(b["dtype"] not in FLOATS for b in boundaries):
         return "integers between stages: Megatron-core's receive buffers require gradients"
     if len({b["dtype"] for b in boundaries}) > 1:
@@ -79,27 +65,24 @@ def _boundaries(files):
     return None
 
 
-def _local_losses(files):
+def _local_losses(case):
     """Their backward begins where that of the output of their stage begins."""
-    for program in files.program["programs"]:
-        carriers = {b["producer"] for b in program["boundaries"] if b["has_gradient"]}
-        for number, stage in enumerate(program["stages"][:-1]):
-            if program["training"] and number not in carriers and any(e["to"] == "loss" for e in stage["outputs"]):
-                return "a loss of a stage to which no gradient is sent: nothing begins its backward"
+    if has_isolated_loss(case.program):
+        return "a loss of a stage to which no gradient is sent: nothing begins its backward"
     return None
 
 
-def _gradients(files):
-    gradients = files.case["gradients"]
-    if gradients["divide_by"] not in (1, files.case["microbatches"]):
+def _gradients(case):
+    gradients = case.json["gradients"]
+    if gradients["divide_by"] not in (1, case.microbatches):
         return f"gradients divided by {gradients['divide_by']}: Megatron-core divides by micro-batches, by tokens or not at all"
     return None
 
 
-def _clipping(files):
-    clip = (files.case["optimizer"] or {}).get("clip")
+def _clipping(case):
+    clip = (case.json["optimizer"] or {}).get("clip")
     if clip and clip["epsilon"] != 1e-6:
         return f"clipping with {clip['epsilon']} added to the norm: Megatron-core adds 1e-6"
-    if clip and files.case["dtype"] == "F64":
+    if clip and case.json["dtype"] == "F64":
         return "clipping of float64: Megatron-core's norm and clipping are of float32"
     return None

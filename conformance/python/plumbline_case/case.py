@@ -18,6 +18,19 @@ def outputs_of(form):
     return [entry for entry in form["outputs"] if entry["to"] != "loss"]
 
 
+def has_isolated_loss(program):
+    """Whether a stage of program.json has a loss of its own, and no gradient is sent to it: the backward of such a loss cannot
+    begin where that of an output of the stage does."""
+    return any(
+        entry["to"] == "loss"
+        for form in program["programs"]
+        if form["training"]
+        for number, stage in enumerate(form["stages"][:-1])
+        if all(b["producer"] != number for b in form["boundaries"] if b["has_gradient"])
+        for entry in stage["outputs"]
+    )
+
+
 def _member(name):
     return property(lambda self: self.json[name], doc=f"`{name}` of case.json")
 

@@ -8,6 +8,8 @@ import os
 import re
 from csv import reader
 
+from plumbline_case.case import has_isolated_loss
+
 # plumbline's names of schedules that are a class in PyTorch.
 CLASSES = {
     "gpipe": "ScheduleGPipe",
@@ -129,11 +131,8 @@ def _gradients(files):
 
 def _local_losses(files):
     """The adapter begins the backward of such a loss where that of an output of its stage begins."""
-    for program in files.program["programs"]:
-        carriers = {b["producer"] for b in program["boundaries"] if b["has_gradient"]}
-        for number, stage in enumerate(program["stages"][:-1]):
-            if program["training"] and number not in carriers and any(e["to"] == "loss" for e in stage["outputs"]):
-                return "a loss of a stage to which no gradient is sent: PyTorch runs no backward there"
+    if has_isolated_loss(files.program):
+        return "a loss of a stage to which no gradient is sent: PyTorch runs no backward there"
     return None
 
 

@@ -151,6 +151,11 @@ struct Case {
   std::string recompute = "never";
   /// Features of the case that its other fields do not imply: names from conformance/corpus/features.h.
   std::vector<std::string> features = {};
+  /// Data-parallel replicas of the pipeline, each on ranks of its own: replica d of D executes the micro-batches from
+  /// d * M / D to before (d + 1) * M / D of the M in `microbatches`. Gradients are summed over all of them.
+  int replicas = 1;
+  /// Between its uses the parameters of a stage are divided among the replicas.
+  bool shards_parameters = false;
   int data = 0;  ///< which batches it has: from 1 on they are drawn anew, see make_batch() of reference/models/zoo.h
 };
 

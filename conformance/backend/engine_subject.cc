@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
+#include "conformance/corpus/case_schedule.h"
 #include "reference/hooks.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
@@ -96,6 +97,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     engine.divide_by_microbatches = case_.division == reference::Division::Engine;
     engine.seed = options.seed;
     engine.timeout = options.timeout;
+    engine.replicas = replica_options(case_);
     engine.recompute = options.recompute;
     engine.remat = options.remat;
     if (reference::keeps_details(case_)) engine.observer = this;

@@ -6,12 +6,12 @@
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/measure.h"
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/report_folder.h"
-#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/context.h"
 #include "reference/host_results.h"
 #include "runtime/error.h"
@@ -27,7 +27,7 @@ void run_one(const Job& job, const JobCase& item, transport::Transport& transpor
   std::string note;
   const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
   EngineCaseOptions options{
-      make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches), job.seed,
+      case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks), job.seed,
       std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
   options.recompute.policy =
       engine::parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
@@ -92,8 +92,7 @@ std::string why_not(const JobCase& item, const Job& job, ModelFacts& models) {
   try {
     std::string note;
     const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
-    const schedule::Schedule schedule =
-        make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
+    const schedule::Schedule schedule = case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks);
     return why_unsupported(c, schedule, models, {job.remat, job.remat_policy});
   } catch (const InputError& error) {
     return error.what();

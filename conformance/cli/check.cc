@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostShown = 10;
 
-struct Options : conformance::CheckOptions {
+struct CheckCommand : conformance::CheckOptions {
   std::filesystem::path against;
   bool exact = false;
 };
@@ -32,7 +32,7 @@ void list(std::ostream& out, const std::vector<std::string>& lines, const std::s
   if (lines.size() > kMostShown) out << before << "and " << lines.size() - kMostShown << " more\n";
 }
 
-int check(const Options& options) {
+int check(const CheckCommand& options) {
   at::set_num_threads(1);  // the oracle sums in the ranks' order
   const conformance::CheckResult result = conformance::check_folder(options);
   const bool colour = conformance::wants_colour(STDOUT_FILENO);
@@ -47,7 +47,12 @@ int check(const Options& options) {
     std::cout << "note: " << result.beyond_profile << " runs are not in profile " << options.profile << '\n';
   list(std::cout, result.missing, "missing: ");
   std::cout.flush();
-  list(std::cerr, result.problems, "plumbline: ");
+  // The reason of an error among the failures above is not repeated.
+  std::vector<std::string> untold = result.problems;
+  std::erase_if(untold, [&](const std::string& problem) {
+    return std::ranges::any_of(failures, [&](const std::string& failure) { return failure.ends_with(problem); });
+  });
+  list(std::cerr, untold, "plumbline: ");
   std::cout << (result.problems.empty() ? "the folder is consistent: " : "the folder is inconsistent: ")
             << counted(std::ssize(result.verdicts), "run") << ", "
             << (result.as_recorded > 0 ? std::to_string(result.as_recorded) + " passes as recorded, " : "")
@@ -55,7 +60,7 @@ int check(const Options& options) {
   return exit_code(result);
 }
 
-int check_cases(const Options& options) {
+int check_cases(const CheckCommand& options) {
   const conformance::ExportCheck result = conformance::check_export(options.folder);
   list(std::cerr, result.problems, "plumbline: ");
   std::cout << counted(result.cases, "case") << ", " << counted(result.files, "file") << ": "
@@ -65,7 +70,7 @@ int check_cases(const Options& options) {
 }
 
 /// Compares the recordings that plumbline_recorder.py made of a training script's two runs.
-int compare_recorded(const Options& options) {
+int compare_recorded(const CheckCommand& options) {
   const conformance::AgainstVerdict verdict = conformance::hold_against(
       conformance::read_recording(options.folder), conformance::read_recording(options.against), !options.exact);
   std::cout << conformance::report_text(verdict);
@@ -76,7 +81,7 @@ int compare_recorded(const Options& options) {
 }  // namespace
 
 void add_check(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckCommand>();
   CLI::App* command = app.add_subcommand(
       "check",
       "Judge the folder of a run again, from its files alone, and check that it is complete. A pass without results\n"

@@ -8,6 +8,7 @@ namespace plumbline::cli {
 
 void add_list(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
+void add_prove(CLI::App& app, Command& chosen);
 void add_mutants(CLI::App& app, Command& chosen);
 void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);

@@ -58,6 +58,7 @@ int run(std::vector<char*> words) {
   app.get_formatter()->column_width(34);
   Command chosen;
   add_run(app, chosen);
+  add_prove(app, chosen);
   add_list(app, chosen);
   add_mutants(app, chosen);
   add_split(app, chosen);

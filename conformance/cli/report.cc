@@ -12,12 +12,12 @@
 namespace plumbline::cli {
 namespace {
 
-struct Options {
+struct ReportCommand {
   std::vector<std::filesystem::path> folders;
   std::filesystem::path out;
 };
 
-int report(const Options& options) {
+int report(const ReportCommand& options) {
   std::vector<conformance::PageReport> reports;
   for (const std::filesystem::path& folder : options.folders) {
     reports.push_back({conformance::page_label(folder),
@@ -36,7 +36,7 @@ int report(const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportCommand>();
   CLI::App* command = app.add_subcommand(
       "report",
       "Show the reports of several runs side by side on one page: one HTML file that needs no network and no other\n"

@@ -16,11 +16,11 @@ namespace {
 using reference::StepKind;
 
 constexpr const char* kSchema = "plumbline-cases/1";
-constexpr int kMost = 65536;  // rows, micro-batches
+constexpr int kMostRows = 65536;  // rows, micro-batches
 
 // Each list of words is in the order of the enumeration.
-const std::vector<std::string> kTruths = {"exact", "same-order", "bounded"};
-const std::vector<std::string> kDtypes = {"f32", "bf16", "f64", "f16"};
+const std::vector<std::string> kTruthWords = {"exact", "same-order", "bounded"};
+const std::vector<std::string> kDtypeWords = {"f32", "bf16", "f64", "f16"};
 const std::vector<std::string> kLosses = {"sum", "mse", "cross-entropy", "output"};
 const std::vector<std::string> kReductions = {"sum", "mean", "batch-mean"};
 const std::vector<std::string> kDivisions = {"engine", "user", "nobody"};
@@ -30,29 +30,31 @@ const std::vector<std::string> kNorms = {"2", "inf"};
 const std::vector<std::string> kOptimizers = {"sgd", "adamw"};
 const std::vector<std::string> kRecompute = {"never", "except-last", "always"};
 
-const std::vector<std::string> kKeys = {"id",
-                                        "title",
-                                        "why",
-                                        "truth",
-                                        "model",
-                                        "dtype",
-                                        "rows",
-                                        "microbatches",
-                                        "loss",
-                                        "divides",
-                                        "steps",
-                                        "repeat_steps",
-                                        "steps_before",
-                                        "saves_optimizer",
-                                        "optimizer",
-                                        "input_gradients",
-                                        "keyword_inputs",
-                                        "parameter_hooks",
-                                        "boundary_hooks",
-                                        "schedule",
-                                        "recompute",
-                                        "features",
-                                        "data"};
+const std::vector<std::string> kCaseKeys = {"id",
+                                            "title",
+                                            "why",
+                                            "truth",
+                                            "model",
+                                            "dtype",
+                                            "rows",
+                                            "microbatches",
+                                            "loss",
+                                            "divides",
+                                            "steps",
+                                            "repeat_steps",
+                                            "steps_before",
+                                            "saves_optimizer",
+                                            "optimizer",
+                                            "input_gradients",
+                                            "keyword_inputs",
+                                            "parameter_hooks",
+                                            "boundary_hooks",
+                                            "schedule",
+                                            "recompute",
+                                            "replicas",
+                                            "shards_parameters",
+                                            "features",
+                                            "data"};
 
 std::string one_line_of(const TomlPlace& place) {
   std::string text = place.text();
@@ -110,7 +112,7 @@ reference::Step step_of(const TomlPlace& place, int microbatches) {
         place.expect_only({"kind", "rows"});
       else
         place.expect_only({"kind", "rows", "target"});
-      if (const auto rows = place.find("rows")) step.rows = rows->small(microbatches, kMost);
+      if (const auto rows = place.find("rows")) step.rows = rows->small(microbatches, kMostRows);
       if (const auto target = place.find("target")) step.has_target = target->boolean();
       break;
     case StepKind::Freeze:
@@ -179,17 +181,21 @@ std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   std::string csv = text.text();
   if (!csv.ends_with('\n')) csv += '\n';  // each row is a line
   const bool trains = has_step(c.steps, StepKind::Train);
-  int microbatches = 0;
+  int microbatches = 0, replicas = 0;
   try {
     const schedule::Schedule schedule = schedule::parse_csv(csv, "CSV");
     schedule::require_valid(schedule, schedule::chain_edges(schedule.stages), {.forward_only = !trains});
     microbatches = schedule.microbatches;
+    replicas = schedule.replicas();
   } catch (const InputError& error) {
     text.refuse(error.what());
   }
   if (microbatches != c.microbatches)
     place.refuse("'" + name + "' is for " + std::to_string(microbatches) + " micro-batches, the case has " +
                  std::to_string(c.microbatches));
+  if (replicas % c.replicas != 0)
+    place.refuse("'" + name + "' has " + std::to_string(replicas) + " replicas of the model, the case has " +
+                 std::to_string(c.replicas) + " of the pipeline");
   return csv;
 }
 
@@ -222,16 +228,16 @@ void check(const TomlPlace& place, const reference::Case& c) {
 }
 
 reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules) {
-  place.expect_only(kKeys);
+  place.expect_only(kCaseKeys);
   reference::Case c;
   c.id = id_of(place["id"]);
   c.title = one_line_of(place["title"]);
   c.why = one_line_of(place["why"]);
-  c.truth = static_cast<reference::Truth>(place["truth"].one_of(kTruths));
+  c.truth = static_cast<reference::Truth>(place["truth"].one_of(kTruthWords));
   c.model = models::model_names()[place["model"].one_of(models::model_names())];
-  if (const auto dtype = place.find("dtype")) c.dtype = static_cast<reference::Dtype>(dtype->one_of(kDtypes));
-  if (const auto rows = place.find("rows")) c.rows = rows->small(1, kMost);
-  if (const auto microbatches = place.find("microbatches")) c.microbatches = microbatches->small(1, kMost);
+  if (const auto dtype = place.find("dtype")) c.dtype = static_cast<reference::Dtype>(dtype->one_of(kDtypeWords));
+  if (const auto rows = place.find("rows")) c.rows = rows->small(1, kMostRows);
+  if (const auto microbatches = place.find("microbatches")) c.microbatches = microbatches->small(1, kMostRows);
   c.loss = loss_of(place["loss"]);
   if (const auto divides = place.find("divides"))
     c.division = static_cast<reference::Division>(divides->one_of(kDivisions));
@@ -250,7 +256,16 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
     for (const Feature& feature : features()) known.push_back(feature.name);
     for (const TomlPlace& feature : named->items()) c.features.push_back(known[feature.one_of(known)]);
   }
-  if (const auto data = place.find("data")) c.data = data->small(1, kMost);
+  if (const auto replicas = place.find("replicas")) {
+    c.replicas = replicas->small(2, kMostRows);
+    if (c.microbatches % c.replicas != 0)
+      replicas->refuse("its " + std::to_string(c.microbatches) + " micro-batches cannot be divided evenly");
+  }
+  if (const auto shards = place.find("shards_parameters")) {
+    c.shards_parameters = shards->boolean();
+    if (c.shards_parameters && c.replicas == 1) shards->refuse("goes with replicas = 2 or more");
+  }
+  if (const auto data = place.find("data")) c.data = data->small(1, kMostRows);
   check(place, c);
   if (const auto schedule = place.find("schedule")) c.schedule_csv = schedule_of(*schedule, schedules, c);
   return c;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "conformance/corpus/features.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/io/write_text.h"
@@ -25,14 +26,14 @@ std::string one_case(const std::string& more = "", const std::string& id = "mine
          more;
 }
 
-std::vector<reference::Case> read(const std::string& text) {
+std::vector<reference::Case> read_cases(const std::string& text) {
   CaseFiles files;
   files.read(text, "mine.toml");
   return files.cases();
 }
 
 std::string refusal(const std::string& text) {
-  return testing::refusal([&] { read(text); });
+  return testing::refusal([&] { read_cases(text); });
 }
 
 /// The valid file with `from` replaced by `to`.
@@ -44,7 +45,7 @@ std::string with(const std::string& from, const std::string& to) {
 }
 
 TEST(CaseFile, WhatIsLeftOutHasTheDefaultsOfCase) {
-  const std::vector<reference::Case> cases = read(kHead + one_case());
+  const std::vector<reference::Case> cases = read_cases(kHead + one_case());
   ASSERT_EQ(cases.size(), 1u);
   const reference::Case& c = cases.front();
   EXPECT_EQ(c.id, "mine");
@@ -69,7 +70,7 @@ TEST(CaseFile, WhatIsLeftOutHasTheDefaultsOfCase) {
 }
 
 TEST(CaseFile, EveryKeyIsRead) {
-  const reference::Case c = read(std::string(kHead) + R"(
+  const reference::Case c = read_cases(std::string(kHead) + R"(
 [schedules]
 backwards = """
 0F1,0F0,0B1,0B0
@@ -148,8 +149,21 @@ data = 5
   EXPECT_EQ(c.data, 5);
 }
 
+TEST(CaseFile, Replicas) {
+  const reference::Case c = read_cases(kHead + one_case("replicas = 2\nshards_parameters = true\n")).front();
+  EXPECT_EQ(c.replicas, 2);
+  EXPECT_TRUE(c.shards_parameters);
+  EXPECT_TRUE(has_feature(c, "replicas") && has_feature(c, "sharded"));
+  const auto refused = [](const std::string& keys) { return refusal(kHead + one_case(keys)); };
+  EXPECT_NE(refused("replicas = 3\n").find("its 4 micro-batches cannot be divided evenly"), std::string::npos);
+  EXPECT_NE(refused("shards_parameters = true\n").find("goes with replicas = 2 or more"), std::string::npos);
+  EXPECT_NE(refused("replicas = 1\n"), "accepted");
+}
+
 TEST(CaseFile, EveryWordHasItsMeaning) {
-  const auto read_with = [](const std::string& from, const std::string& to) { return read(with(from, to)).front(); };
+  const auto read_with = [](const std::string& from, const std::string& to) {
+    return read_cases(with(from, to)).front();
+  };
   using enum reference::Truth;
   EXPECT_EQ(read_with("same-order", "bounded").truth, Bounded);
   for (const auto& [word, kind] : {std::pair{"sum", reference::LossKind::Sum},
@@ -161,12 +175,13 @@ TEST(CaseFile, EveryWordHasItsMeaning) {
                                     {"bf16", reference::Dtype::BF16},
                                     {"f64", reference::Dtype::F64},
                                     {"f16", reference::Dtype::F16}})
-    EXPECT_EQ(read(kHead + one_case("dtype = \"" + std::string(word) + "\"\n")).front().dtype, dtype) << word;
+    EXPECT_EQ(read_cases(kHead + one_case("dtype = \"" + std::string(word) + "\"\n")).front().dtype, dtype) << word;
   for (const char* word : {"never", "except-last", "always"})
-    EXPECT_EQ(read(kHead + one_case("recompute = \"" + std::string(word) + "\"\n")).front().recompute, word);
-  const reference::Case sgd = read(kHead + one_case("steps = [\"train\", \"optimizer\"]\n"
-                                                    "optimizer = {kind = \"sgd\", learning_rate = 1, momentum = 0.5}"))
-                                  .front();
+    EXPECT_EQ(read_cases(kHead + one_case("recompute = \"" + std::string(word) + "\"\n")).front().recompute, word);
+  const reference::Case sgd =
+      read_cases(kHead + one_case("steps = [\"train\", \"optimizer\"]\n"
+                                  "optimizer = {kind = \"sgd\", learning_rate = 1, momentum = 0.5}"))
+          .front();
   EXPECT_EQ(sgd.optimizer.kind, reference::OptimizerKind::Sgd);
   EXPECT_EQ(sgd.optimizer.momentum, 0.5);
 }
@@ -174,7 +189,7 @@ TEST(CaseFile, EveryWordHasItsMeaning) {
 TEST(CaseFile, ARowWithoutItsEndIsARow) {
   const std::string file = std::string(kHead) + "schedules.two = \"0F0,0B0\\n1F0,1B0\"\n" +
                            one_case("schedule = \"two\"\nmicrobatches = 1\n");
-  EXPECT_EQ(read(file).front().schedule_csv, "0F0,0B0\n1F0,1B0\n");
+  EXPECT_EQ(read_cases(file).front().schedule_csv, "0F0,0B0\n1F0,1B0\n");
 }
 
 TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
@@ -312,7 +327,7 @@ TEST(CaseFile, TheSampleInTheDocsIsAccepted) {
   if (!docs) GTEST_SKIP() << "PLUMBLINE_DOCS is not set";
   const std::string page = read_file(std::string(docs) + "/corpus.md"), fence = "```toml\n";
   const size_t begin = page.find(fence) + fence.size();
-  const std::vector<reference::Case> cases = read(page.substr(begin, page.find("```", begin) - begin));
+  const std::vector<reference::Case> cases = read_cases(page.substr(begin, page.find("```", begin) - begin));
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(cases[0].id, "my-uneven");
   EXPECT_EQ(cases[0].rows, 11);

@@ -204,6 +204,8 @@ const std::vector<Feature>& features() {
       {"saved", "the optimizer's state under canonical names, as a checkpoint has it"},
       {"resumed", "training that continues from the state that another run saved"},
       {"recompute", "stages recomputed in their backward"},
+      {"replicas", "data-parallel replicas of the pipeline, whose gradients are summed"},
+      {"sharded", "parameters divided among the replicas between their uses"},
       {"own-schedule", "a schedule built into the case"},
   };
   return all;
@@ -224,6 +226,8 @@ std::vector<std::string> features_of(const reference::Case& c) {
   if (c.parameter_hooks || c.boundary_hooks) found.insert("hooks");
   if (c.keyword_inputs) found.insert("keywords");
   if (c.recompute != "never") found.insert("recompute");
+  if (c.replicas > 1) found.insert("replicas");
+  if (c.shards_parameters) found.insert("sharded");
   if (!c.schedule_csv.empty()) found.insert("own-schedule");
   std::vector<std::string> in_order;
   for (const Feature& feature : features())

@@ -240,7 +240,9 @@ class CaseFiles {
     json["seed"] = seed_;
     json["dtype"] = dtype_json(reference::scalar_type(case_.dtype));
     json["model"] = model_json();
-    json["mesh"] = {{"pp", schedule_.ranks.size()}, {"dp", 1}, {"tp", 1}};
+    json["mesh"] = {
+        {"pp", schedule_.ranks.size() / static_cast<size_t>(case_.replicas)}, {"dp", case_.replicas}, {"tp", 1}};
+    if (case_.shards_parameters) json["shards_parameters"] = true;
     json["stages"] = schedule_.stages;
     json["schedule"] = schedule_json();
     json["microbatches"] = case_.microbatches;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "conformance/backend/built_models.h"
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/export/expected.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/json_layout.h"
@@ -44,7 +45,7 @@ std::vector<ExportedFile> files_of(const fs::path& folder, reference::Truth trut
 
 void export_one(const reference::Case& c, const ChosenSchedule& chosen, const ExportRequest& request,
                 ExportedCase& exported) {
-  const schedule::Schedule schedule = make_schedule(chosen, c.schedule_csv.empty() ? request.ranks : 0, c.microbatches);
+  const schedule::Schedule schedule = case_schedule(c, chosen, c.schedule_csv.empty() ? request.ranks : 0);
   exported.ranks = static_cast<int>(schedule.ranks.size());
   exported.stages = schedule.stages;
   exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);

@@ -184,6 +184,12 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
   return *oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
+uint64_t Judge::expected_bytes(const reference::Case& c, const schedule::Schedule& schedule) {
+  uint64_t bytes = 0;
+  for (const auto& [key, tensor] : oracle_for(c, schedule).detached) bytes += tensor.data.size();
+  return bytes;
+}
+
 Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& all,
                      const std::vector<reference::ResultKind>& delivers) {
   const auto delivered = [&](const TensorMap& map) { return delivers.empty() ? map : of_kinds(map, delivers); };

@@ -35,6 +35,9 @@ class Judge {
   Finding judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
                 const std::vector<reference::ResultKind>& delivers = {});
 
+  /// The bytes of all results of a case under one schedule.
+  uint64_t expected_bytes(const reference::Case& c, const schedule::Schedule& schedule);
+
  private:
   struct Oracle;
   struct Whole;

@@ -21,16 +21,18 @@ namespace {
 
 constexpr uint64_t kJudgeSeed = 3;
 constexpr uint64_t kUsualSeed = 1;  // that of a run and of an export unless the user names another
-constexpr int kRanks = 2;
+constexpr int kJudgedRanks = 2;
 
 TensorMap right_results(const reference::Case& c) {
   std::vector<int> ascending;
   for (int m = 0; m < c.microbatches; ++m) ascending.push_back(m);
   return reference::to_host(reference::run_detached(
-      c, kJudgeSeed, reference::StageOrders(kRanks, {reference::StageOrder{ascending, ascending}})));
+      c, kJudgeSeed, reference::StageOrders(kJudgedRanks, {reference::StageOrder{ascending, ascending}})));
 }
 
-schedule::Schedule gpipe(const reference::Case& c) { return schedule::make_schedule("gpipe", kRanks, c.microbatches); }
+schedule::Schedule gpipe(const reference::Case& c) {
+  return schedule::make_schedule("gpipe", kJudgedRanks, c.microbatches);
+}
 
 /// Multiplies one float32 element.
 void scale_element(HostTensor& tensor, int64_t index, float factor) {
@@ -52,7 +54,7 @@ TEST(Judge, PassesCorrectResultsOfEveryKindOfTruth) {
     for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {  // two stages, ascending
       const reference::Case& c = find_case(id);
       const Finding finding =
-          judge.judge(c, schedule::make_schedule(schedule, kRanks, c.microbatches), right_results(c));
+          judge.judge(c, schedule::make_schedule(schedule, kJudgedRanks, c.microbatches), right_results(c));
       EXPECT_EQ(finding.status, Status::Pass) << sentence(finding);
       EXPECT_GT(finding.tensors, 20) << id;
     }

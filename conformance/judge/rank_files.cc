@@ -54,11 +54,15 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
   return files;
 }
 
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files) {
+TensorMap merge_rank_files(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
+                           uint64_t most_bytes) {
   std::vector<RankResults> ranks;
   for (const std::filesystem::path& file : files) {
-    if (!std::filesystem::exists(file)) throw Error("no results in " + file.string());
-    ranks.push_back({file.string(), read_tensor_file(file)});  // its errors name the file
+    std::error_code none;
+    if (std::filesystem::symlink_status(file, none).type() == std::filesystem::file_type::not_found)
+      throw Error("no results in " + file.string());
+    // The errors of the reader name the file.
+    ranks.push_back({file.string(), read_tensors(RegularFile(folder, file.lexically_relative(folder)), most_bytes)});
     try {
       for (const auto& [key, tensor] : ranks.back().results) reference::parse_result_key(key);
     } catch (const Error& error) {

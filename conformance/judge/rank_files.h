@@ -23,8 +23,14 @@ TensorMap merge_results(const std::vector<RankResults>& ranks);
 /// Returns result_files(out, c). Throws Error, which names the file, if a file's rank is not below `ranks`.
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
 
-/// Reads the files and merges them with merge_results(). Also throws Error, in one line that names the file, if a file
-/// is missing or is not well-formed safetensors.
-TensorMap merge_rank_files(const std::vector<std::filesystem::path>& files);
+/// A file of results is read whatever the case expects up to this size, in bytes: far more than any case of the corpus
+/// has, and little enough for any machine.
+constexpr uint64_t kUsualResultBytes = uint64_t{1} << 28;
+
+/// Reads the files, which are in `folder` or below, and merges them with merge_results(). Also throws Error, in one
+/// line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached through
+/// a link below `folder`, or is not well-formed safetensors.
+TensorMap merge_rank_files(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
+                           uint64_t most_bytes = kUsualResultBytes);
 
 }  // namespace plumbline::conformance

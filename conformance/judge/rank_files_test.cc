@@ -17,9 +17,9 @@ TEST(RankFiles, RanksThatDisagreeOnACopyAreRefused) {
   write_tensor_file(folder / "a", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}, {"0/grad/-/-/b", make_f64({}, {1})}});
   write_tensor_file(folder / "b", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}});
   write_tensor_file(folder / "c", {{"0/grad/-/-/w", make_f64({2}, {1, 3})}});
-  EXPECT_EQ(merge_rank_files({folder / "a", folder / "b"}).size(), 2u);
-  EXPECT_THROW(merge_rank_files({folder / "a", folder / "c"}), Error);
-  EXPECT_THROW(merge_rank_files({folder / "a", folder / "nowhere"}), Error);
+  EXPECT_EQ(merge_rank_files(folder.path(), {folder / "a", folder / "b"}).size(), 2u);
+  EXPECT_THROW(merge_rank_files(folder.path(), {folder / "a", folder / "c"}), Error);
+  EXPECT_THROW(merge_rank_files(folder.path(), {folder / "a", folder / "nowhere"}), Error);
 }
 
 TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
@@ -99,10 +99,10 @@ TEST(RankFiles, EveryKindOfCorruptFileIsNamedInOneLine) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "rank0.safetensors";
   write_file(path, good);
-  EXPECT_EQ(merge_rank_files({path}).size(), 1u);
+  EXPECT_EQ(merge_rank_files(folder.path(), {path}).size(), 1u);
   for (const auto& [bytes, expected] : files) {
     write_file(path, bytes);
-    testing::expect_line(testing::failure([&] { merge_rank_files({path}); }), path.string(), expected);
+    testing::expect_line(testing::failure([&] { merge_rank_files(folder.path(), {path}); }), path.string(), expected);
   }
 }
 

@@ -3,10 +3,10 @@
 #include <ATen/Parallel.h>
 
 #include "conformance/backend/engine_subject.h"
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/rank_files.h"
 #include "conformance/judge/verdict.h"
-#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
@@ -26,8 +26,7 @@ FaultRunner::Place& FaultRunner::find(const RunId& run) {
   const auto it = places_.find(run);
   if (it != places_.end()) return it->second;
   const reference::Case& c = find_case(run.case_id);
-  return places_.emplace(run, Place{c, make_schedule({run.schedule, c.schedule_csv}, run.ranks, c.microbatches), {}})
-      .first->second;
+  return places_.emplace(run, Place{c, case_schedule(c, {run.schedule, c.schedule_csv}, run.ranks), {}}).first->second;
 }
 
 MutantRun FaultRunner::traits(const RunId& run) {

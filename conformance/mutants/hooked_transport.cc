@@ -10,19 +10,20 @@
 #include <utility>
 
 #include "reference/loss.h"
-#include "runtime/engine/gradients.h"
-#include "runtime/transport/forwarding_transport.h"
+#include "runtime/engine/replicas/parameter_copies.h"
+#include "runtime/transport/arrival_transport.h"
 
 namespace plumbline::conformance {
 namespace {
 
-Message read_tag(int64_t tag, int microbatches, int64_t max_tag) {
+Message read_tag(int64_t tag, int microbatches, const engine::CopyTags& tags) {
   Message message;
   message.tag = tag;
-  const int64_t first_copy = max_tag - engine::kCopyTags;
-  if (tag >= first_copy && tag < max_tag) {
-    message.load = std::array{Load::CopyFlag, Load::Copy, Load::SumFlag, Load::Sum}[tag - first_copy];
-  } else if (tag >= 0 && tag < first_copy) {
+  if (tag >= tags.first() + 2 && tag < tags.end()) {
+    message.load = std::array{Load::CopyFlag, Load::Copy, Load::Shard}[(tag - tags.first() - 2) % 3];
+  } else if (tag >= tags.first() && tag < tags.end()) {
+    message.load = std::array{Load::CopyFlag, Load::Copy}[tag - tags.first()];
+  } else if (tag >= 0 && tag < tags.first()) {
     message.load = tag / microbatches % 2 == 0 ? Load::Value : Load::Gradient;
     message.channel = static_cast<int>(tag / (2 * microbatches));
     message.microbatch = static_cast<int>(tag % microbatches);
@@ -30,14 +31,23 @@ Message read_tag(int64_t tag, int microbatches, int64_t max_tag) {
   return message;
 }
 
-class HookedTransport : public transport::ForwardingTransport {
+struct ArrivingMessage {
+  void* data;
+  size_t bytes;
+  int peer;
+  int64_t tag, number;
+};
+
+class HookedTransport : public transport::ArrivalTransport<ArrivingMessage> {
  public:
   HookedTransport(transport::Transport& inner, const FaultSite& site, TransportHooks hooks)
-      : transport::ForwardingTransport(inner), site_(site), hooks_(std::move(hooks)) {}
+      : ArrivalTransport(inner), site_(site), hooks_(std::move(hooks)) {}
 
   transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
-    const Message before = message(data, bytes, peer, tag);
-    if (!hooks_.send || before.load == Load::Other) return inner_.isend(data, bytes, peer, tag);
+    if (!hooks_.send) return inner_.isend(data, bytes, peer, tag);
+    Message before = message(data, bytes, peer, tag);
+    if (before.load == Load::Other) return inner_.isend(data, bytes, peer, tag);
+    before.number = sends_[{peer, tag}]++;
     Message after = before;
     hooks_.send(after);
     if (after.times == 1 && after.tag == tag && after.peer == peer && after.body == before.body)
@@ -53,62 +63,24 @@ class HookedTransport : public transport::ForwardingTransport {
   }
 
   transport::Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
-    transport::Request request = inner_.irecv(data, bytes, peer, tag);
+    const transport::Request request = inner_.irecv(data, bytes, peer, tag);
     if (!hooks_.arrived) return request;
-    const Arriving arriving{data, bytes, peer, tag};
-    if (request.empty())
-      arrive(arriving);
-    else
-      arriving_.insert_or_assign({request.slot(), request.generation()}, arriving);
-    return request;
-  }
-
-  bool test(transport::Request& request) override {
-    const std::pair key{request.slot(), request.generation()};
-    if (!inner_.test(request)) return false;
-    arrive(key);
-    return true;
-  }
-
-  void wait(transport::Request& request, const transport::Deadline& deadline,
-            const transport::WaitContext& context) override {
-    const std::pair key{request.slot(), request.generation()};
-    inner_.wait(request, deadline, context);
-    arrive(key);
-  }
-
-  void withdraw() noexcept override {
-    arriving_.clear();
-    inner_.withdraw();
+    return expect(request, {data, bytes, peer, tag, receives_[{peer, tag}]++});
   }
 
  private:
-  struct Arriving {
-    void* data;
-    size_t bytes;
-    int peer;
-    int64_t tag;
-  };
-
   Message message(const void* data, size_t bytes, int peer, int64_t tag) const {
-    Message message = read_tag(tag, site_.microbatches(), max_tag());
+    Message message = read_tag(tag, site_.microbatches(), {max_tag(), site_.schedule.stages});
     const auto* begin = static_cast<const std::byte*>(data);
     message.peer = peer;
     message.body.assign(begin, begin + bytes);
     return message;
   }
 
-  void arrive(const std::pair<uint32_t, uint32_t>& key) {
-    const auto it = arriving_.find(key);
-    if (it == arriving_.end()) return;
-    const Arriving arriving = it->second;
-    arriving_.erase(it);
-    arrive(arriving);
-  }
-
-  void arrive(const Arriving& arriving) {
-    const Message before = message(arriving.data, arriving.bytes, arriving.peer, arriving.tag);
+  void arrive(const ArrivingMessage& arriving) override {
+    Message before = message(arriving.data, arriving.bytes, arriving.peer, arriving.tag);
     if (before.load == Load::Other) return;
+    before.number = arriving.number;
     const std::span<std::byte> body(static_cast<std::byte*>(arriving.data), arriving.bytes);
     hooks_.arrived(before, body);
     if (!std::equal(body.begin(), body.end(), before.body.begin())) site_.happens();
@@ -116,8 +88,8 @@ class HookedTransport : public transport::ForwardingTransport {
 
   FaultSite site_;
   TransportHooks hooks_;
-  std::deque<std::vector<std::byte>> kept_;  // a deque, as the bytes of a send must not move
-  std::map<std::pair<uint32_t, uint32_t>, Arriving> arriving_;
+  std::deque<std::vector<std::byte>> kept_;                      // a deque, as the bytes of a send must not move
+  std::map<std::pair<int, int64_t>, int64_t> sends_, receives_;  // by peer and tag: how many
 };
 
 }  // namespace

@@ -14,14 +14,13 @@
 namespace plumbline::conformance {
 
 /// The kind of a message, read from its tag. runtime/engine/plan/plan.h defines the tags of values and gradients,
-/// runtime/engine/gradients.h the tags for copies of a shared parameter.
+/// runtime/engine/replicas/parameter_copies.h those for copies of parameters.
 enum class Load {
   Value,     ///< a boundary value, sent in the forward
   Gradient,  ///< the gradient of a boundary value, sent in the backward
-  CopyFlag,  ///< whether a copy of a shared parameter has a gradient
-  Copy,      ///< the gradient of a copy, sent to the first copy
-  SumFlag,   ///< whether the sum over all copies exists
-  Sum,       ///< the sum over all copies, sent back to every copy
+  CopyFlag,  ///< whether a copy of a parameter has a gradient
+  Copy,      ///< the gradient of a copy, sent to the other copies
+  Shard,     ///< a rank's part of a parameter, sent to the other ranks that hold the stage
   Other,     ///< any other message, such as those that ranks exchange before a step
 };
 
@@ -30,6 +29,7 @@ struct Message {
   int channel = 0, microbatch = 0;  ///< for Value and Gradient; otherwise 0
   int peer = 0;                     ///< the destination rank of a sent message, the source rank of an arrived message
   int64_t tag = 0;
+  int64_t number = 0;  ///< counts the sends to `peer`, or the receives from it, with this tag
   std::vector<std::byte> body;
   int times = 1;  ///< number of times that the message is sent; 0: it is lost
 

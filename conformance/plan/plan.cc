@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "conformance/plan/covering.h"
@@ -46,9 +47,10 @@ bool take_own_schedule(std::string& patterns) {
   return found;
 }
 
-/// The kind of a schedule: core runs each case under each kind that it supports.
-int kind_of(const schedule::Schedule& schedule) {
-  if (schedule.replicas() > 1) return 3;
+/// The kind of a schedule of one pipeline, on ranks of `replicas` pipelines: core runs each case under each kind that
+/// it supports.
+int kind_of(const schedule::Schedule& schedule, int replicas) {
+  if (schedule.replicas() > replicas) return 3;
   for (const std::vector<schedule::Action>& rank : schedule.ranks)
     for (const schedule::Action& action : rank)
       if (action.type == schedule::ActionType::W) return 2;
@@ -124,7 +126,7 @@ class Choices {
     } else if (is_new && (is_own(row) || !cases[row[0]].schedule_csv.empty())) {
       it->second = why_not_own(row);
     } else if (is_new) {
-      const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches);
+      const auto& [schedule, refusal] = schedule_for(row[1], ranks[row[2]], cases[row[0]]);
       it->second = refusal.empty() ? why_unsupported(cases[row[0]], schedule, models_, options_.remat) : refusal;
     }
     return it->second;
@@ -151,8 +153,9 @@ class Choices {
     }
     std::vector<std::string> words = {c + r, c + t, s + r, s + t};
     if (!is_own(row))
-      words.push_back(c + "kind " +
-                      std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]].microbatches).first)));
+      words.push_back(
+          c + "kind " +
+          std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]]).first, cases[row[0]].replicas)));
     for (const std::string& feature : features_of(cases[row[0]])) words.push_back(feature + " " + s);
     return words;
   }
@@ -174,7 +177,7 @@ class Choices {
     const bool has_own = !cases[c].schedule_csv.empty();
     if (has_own || is_own({c, s})) return has_own && is_own({c, s});
     return std::ranges::all_of(ranks, [&](int n) {
-      const auto& [schedule, refusal] = schedule_for(s, n, cases[c].microbatches);
+      const auto& [schedule, refusal] = schedule_for(s, n, cases[c]);
       return !refusal.empty() || why_never(cases[c], schedule, models_).empty();
     });
   }
@@ -191,18 +194,18 @@ class Choices {
         std::ranges::find(options_.backend.ranks, own_ranks) == options_.backend.ranks.end())
       return "its own schedule is for " + std::to_string(own_ranks) + " ranks, which the backend does not take";
     try {
-      return why_unsupported(c, make_schedule(ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks, c.microbatches),
-                             models_, options_.remat);
+      return why_unsupported(c, case_schedule(c, ChosenSchedule{kOwnSchedule, c.schedule_csv}, own_ranks), models_,
+                             options_.remat);
     } catch (const InputError& error) {
       return error.what();
     }
   }
 
-  const Made& schedule_for(int index, int rank_count, int microbatches) {
-    const auto [it, is_new] = made_.try_emplace({index, rank_count, microbatches});
+  const Made& schedule_for(int index, int rank_count, const reference::Case& c) {
+    const auto [it, is_new] = made_.try_emplace({index, rank_count, c.microbatches, c.replicas});
     if (is_new) {
       try {
-        it->second.first = make_schedule(schedules[index], rank_count, microbatches);
+        it->second.first = case_schedule(c, schedules[index], rank_count);
       } catch (const InputError& error) {
         it->second.second = error.what();
       }
@@ -215,7 +218,7 @@ class Choices {
   ModelFacts& models_;
   bool ranks_are_given_ = false;
   std::vector<std::string> too_few_rows_;  ///< by case: empty, or why it has too few rows for the micro-batches
-  std::map<std::tuple<int, int, int>, Made> made_;
+  std::map<std::tuple<int, int, int, int>, Made> made_;  ///< by schedule, ranks, micro-batches and replicas
   std::map<std::tuple<int, int, int>, std::string> reasons_;
 };
 
@@ -329,6 +332,12 @@ std::string why_unsupported(const reference::Case& c, const schedule::Schedule& 
   if (schedule::has_communication(schedule)) {
     const std::vector<std::string> problems = schedule::violations(
         schedule, models.edges(c, schedule.stages), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
+    if (!problems.empty()) return problems.front();
+  }
+  if (c.replicas > 1) {
+    const schedule::Schedule shared = with_replica_actions(schedule, replica_options(c));
+    const std::vector<std::string> problems = schedule::violations(
+        shared, models.edges(c, schedule.stages), {.forward_only = !schedule::has_backward(schedule), .limit = 1});
     if (!problems.empty()) return problems.front();
   }
   return remat.on() && trains(c) ? models.why_not_partitioned(c, schedule.stages, remat) : "";

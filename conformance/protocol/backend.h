@@ -32,6 +32,12 @@ class BadEvent : public Error {
   using Error::Error;
 };
 
+/// An event that came before in the same run of the backend. Mostly two processes act as rank 0.
+class RepeatedEvent : public BadEvent {
+ public:
+  using BadEvent::BadEvent;
+};
+
 /// "case 3 begins", "case 3 failed: out of memory", "throughput 0 done".
 std::string to_string(const JobEvent& event);
 /// The inverse; throws BadEvent for anything else.
@@ -44,6 +50,9 @@ struct JobResult {
   std::string ending = {};  ///< "exited with code 1"
   std::string output = {};  ///< standard output without the events
   std::string errors = {};  ///< standard error
+  bool repeated_event = false;
+  /// The first line of standard output in which other words precede an event, so that it is none; mostly empty.
+  std::string hidden_event = {};
 };
 
 /// The backend does not start, fails, or gives an answer that cannot be parsed. One line, opened by its name and the

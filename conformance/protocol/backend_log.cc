@@ -4,27 +4,29 @@
 #include <utility>
 
 #include "conformance/protocol/report_folder.h"
-#include "runtime/error.h"
 #include "runtime/io/write_text.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
 
+/// Without a log the run goes on: a full disk is told by the run as well, and a backend may have put anything in the
+/// place of the file.
 void append(const std::filesystem::path& file, CappedText& text) {
   if (text.empty()) return;
-  std::filesystem::create_directories(file.parent_path());
-  append_text_file(file, text.text());
+  try {
+    std::filesystem::create_directories(file.parent_path());
+    append_text_file(file, text.text());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "plumbline: the backend's output is not kept: %s\n", one_line(error.what()).c_str());
+  }
 }
 
 }  // namespace
 
 BackendLog::~BackendLog() {
-  try {
-    end_case();
-    append(backend_log(out_), outside_);
-  } catch (const std::exception& error) {  // a full disk, say: the run itself tells it as well
-    std::fprintf(stderr, "plumbline: the backend's output is not kept: %s\n", error.what());
-  }
+  end_case();
+  append(backend_log(out_), outside_);
 }
 
 void BackendLog::saw(const JobEvent& event) {

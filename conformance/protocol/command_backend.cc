@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "conformance/protocol/backend_log.h"
@@ -32,6 +33,7 @@ class EventReader {
       if (!in_long_line_ && line.starts_with(kEventPrefix)) {
         on_event_(parse_event(line.substr(kEventPrefix.size())));
       } else {
+        if (hidden_.empty() && hides_event(line)) hidden_ = one_line(line);
         log_.add(line);
         log_.add("\n");
       }
@@ -44,12 +46,47 @@ class EventReader {
     in_long_line_ = true;
   }
 
+  /// The first line with an event behind other words; empty without one.
+  const std::string& hidden() const { return hidden_; }
+
  private:
+  /// Such as "[1,0]<stdout>:@plumbline case 0 begins".
+  static bool hides_event(std::string_view line) {
+    const size_t at = line.find(kEventPrefix);
+    if (at == std::string_view::npos) return false;
+    line.remove_prefix(at + kEventPrefix.size());
+    line = line.substr(0, line.find_last_not_of(" \r") + 1);
+    try {
+      parse_event(line);
+      return true;
+    } catch (const BadEvent&) {
+      return false;
+    }
+  }
+
   static constexpr size_t kLongest = 4096;
   const OnEvent& on_event_;
   BackendLog& log_;
-  std::string line_;
+  std::string line_, hidden_;
   bool in_long_line_ = false;
+};
+
+/// The events that one run of a backend has printed.
+class EventsSoFar {
+ public:
+  /// Throws RepeatedEvent for the begin or the end of a case that came before, and for a begin after the end.
+  void add(const JobEvent& event) {
+    if (event.throughput) return;
+    const bool is_new = (event.done ? ended_ : begun_).insert(event.index).second;
+    if (is_new && (event.done || !ended_.contains(event.index))) return;
+    const std::string case_name = "case " + std::to_string(event.index);
+    throw RepeatedEvent("`" + (event.done ? "the end of " + case_name : case_name + " begins") + "` came " +
+                        (is_new ? "after its end" : "a second time") +
+                        "; only one process may print events: do two act as rank 0?");
+  }
+
+ private:
+  std::set<size_t> begun_, ended_;
 };
 
 /// The deadline of the backend's current activity.
@@ -190,6 +227,12 @@ JobResult result_of(const ProcessResult& ended) {
 
 }  // namespace
 
+std::string clause_on_hidden_event(const JobResult& result) {
+  if (result.hidden_event.empty()) return "";
+  return "; \"" + result.hidden_event + "\" on standard output is no event, since other words precede it; let the " +
+         "launcher print lines without its labels";
+}
+
 std::string reason_of(const JobResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
@@ -287,12 +330,18 @@ std::vector<std::optional<PlanAnswer>> CommandBackend::plan(const Job& job, cons
 }
 
 JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const {
-  const std::filesystem::path job_file = written_job(job, out);
+  std::filesystem::path job_file;
+  try {
+    job_file = written_job(job, out);
+  } catch (const std::exception& error) {  // an earlier run of the backend may have put anything in its place
+    return {.ending = one_line(error.what())};
+  }
   ProcessOptions process =
       options_for(spec_, transport_, "run", job.ranks, job_file.string(), job_file.parent_path().string());
   ActivityDeadline limits(spec_);
   process.due = [&] { return limits.due(); };
   BackendLog log(job, job_file.parent_path());
+  EventsSoFar so_far;
   bool any_event = false, late = false;
   const std::function<void()>* hear_errors = nullptr;
   const auto take = [&](const JobEvent& event) {
@@ -301,6 +350,7 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
     const size_t count = event.throughput ? job.throughput.size() : job.cases.size();
     if (event.index >= count)
       throw BadEvent("an event about number " + std::to_string(event.index) + " of " + std::to_string(count));
+    so_far.add(event);
     any_event = true;
     if (!event.failed.empty()) (*hear_errors)();  // its traceback has come before the event
     log.saw(event);
@@ -319,8 +369,10 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
     result = result_of(run_process(process));
   } catch (const BadEvent& error) {
     result.ending = one_line(error.what());
+    result.repeated_event = dynamic_cast<const RepeatedEvent*>(&error) != nullptr;
   }
   result.any_event = any_event;
+  result.hidden_event = events.hidden();
   return result;
 }
 

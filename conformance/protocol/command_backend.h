@@ -19,6 +19,10 @@ std::map<std::string, std::string> rank_environment();
 /// names, else its last words; and how it ended.
 std::string reason_of(const JobResult& result);
 
+/// "; LINE on standard output is no event, ..." for the reason of a failure to which JobResult::hidden_event may have
+/// led; empty without one.
+std::string clause_on_hidden_event(const JobResult& result);
+
 /// Prefix of event lines on a backend's standard output.
 inline constexpr std::string_view kEventPrefix = "@plumbline ";
 

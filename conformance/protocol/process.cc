@@ -3,8 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +16,12 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include "conformance/protocol/capped_text.h"
+#include "conformance/protocol/guard.h"
 #include "runtime/error.h"
 
 extern char** environ;
@@ -111,33 +111,14 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
   return merged;
 }
 
-/// Starts the program with the given stdout and stderr. Returns 0 or an errno.
-int spawn(const ProcessOptions& options, const std::string& mark, int output, int errors, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, options.directory.c_str());
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+/// Starts the program with the given stdout and stderr.
+std::unique_ptr<Guard> started(const ProcessOptions& options, const std::string& mark, int output, int errors) {
   std::map<std::string, std::string> extra = options.environment;
   const char* outer = std::getenv(mark_variable);  // a supervisor started by another one has both marks
   extra[mark_variable] = (outer == nullptr ? "" : outer) + mark;
   const std::vector<std::string> environment = merged_environment(extra);
-  const int error = posix_spawnp(&pid, options.argv[0].c_str(), &actions, &attributes, c_strings(options.argv).data(),
-                                 c_strings(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return error;
+  return std::make_unique<Guard>(GuardedProgram{c_strings(options.argv).data(), c_strings(environment).data(),
+                                                options.directory.c_str(), output, errors});
 }
 
 /// Every process whose initial environment contains `mark`, as far as we may read it.
@@ -172,23 +153,9 @@ struct Piece {
 /// A running child: its group, its output, the notification of its end.
 class Child {
  public:
-  Child(pid_t pid, std::string mark, Pipe& output, Pipe& errors)
-      : pid_(pid), group_(pid), mark_(std::move(mark)), printed_{&output, &errors} {
-    // A thread that blocks until the child ends and does not reap it, so that its ids stay reserved.
-    watcher_ = std::thread([this] {
-      siginfo_t info;
-      while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-      }
-      ended_.write_end.reset();
-    });
-  }
-  ~Child() {
-    kill_all();
-    watcher_.join();
-    int status;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
+  Child(std::unique_ptr<Guard> guard, std::string mark, Pipe& output, Pipe& errors)
+      : guard_(std::move(guard)), group_(guard_->pid()), mark_(std::move(mark)), printed_{&output, &errors} {}
+  ~Child() { kill_all(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
@@ -204,31 +171,35 @@ class Child {
     return read_after(0, ended);
   }
 
+  /// The number of bytes in the first and in the second pipe.
+  std::array<size_t, 2> printed_bytes() const {
+    std::array<size_t, 2> bytes{};
+    for (size_t i = 0; i < printed_.size(); ++i)
+      if (int count = 0; ioctl(printed_[i]->read_end.get(), FIONREAD, &count) == 0)
+        bytes[i] = static_cast<size_t>(count);
+    return bytes;
+  }
+
   /// A piece of the second pipe, without waiting; valid beside a piece of the first. Empty if there is no more.
   std::string_view errors() {
     pollfd event = {open_[1] ? printed_[1]->read_end.get() : -1, POLLIN, 0};
     return poll(&event, 1, 0) > 0 ? read_from(1) : std::string_view();
   }
 
-  void terminate() { kill(-pid_, SIGTERM); }
+  void terminate() { kill(-guard_->pid(), SIGTERM); }
 
   void kill_all() {
-    kill(-pid_, SIGKILL);
-    for (const pid_t pid : find_marked(mark_)) kill(pid, SIGKILL);
+    guard_->end_all();
+    for (const pid_t pid : find_marked(mark_)) kill(pid, SIGKILL);  // if the guard itself was killed
   }
 
-  siginfo_t status() const {
-    siginfo_t info{};
-    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-    }
-    return info;
-  }
+  Guard::Ending ending() { return guard_->wait(); }
 
  private:
   Piece read_after(int milliseconds, bool& ended) {
     std::array<pollfd, 3> events;
     for (size_t i = 0; i < printed_.size(); ++i) events[i] = {open_[i] ? printed_[i]->read_end.get() : -1, POLLIN, 0};
-    events[2] = {ended_.read_end.get(), POLLIN, 0};
+    events[2] = {guard_->end_descriptor(), POLLIN, 0};
     if (poll(events.data(), events.size(), milliseconds) <= 0) return {};
     if (events[2].revents != 0) ended = true;
     for (size_t i = 0; i < printed_.size(); ++i) {
@@ -244,14 +215,12 @@ class Child {
     return count > 0 ? std::string_view(buffers_[i].data(), static_cast<size_t>(count)) : std::string_view();
   }
 
-  pid_t pid_;
+  std::unique_ptr<Guard> guard_;
   LiveGroup group_;
   std::string mark_;
   std::array<Pipe*, 2> printed_;  // the second stays empty if both kinds of output go into the first
   std::array<bool, 2> open_ = {true, true};
-  Pipe ended_;  // its write end is closed once the child has ended
   std::array<std::array<char, 65536>, 2> buffers_;
-  std::thread watcher_;
 };
 
 }  // namespace
@@ -262,18 +231,17 @@ ProcessResult run_process(const ProcessOptions& options) {
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   ProcessResult result;
   Pipe pipe, errors_pipe;
-  pid_t pid = 0;
   const std::string mark = new_mark();
-  const int error =
-      spawn(options, mark, pipe.write_end.get(), (options.separate_errors ? errors_pipe : pipe).write_end.get(), pid);
+  std::unique_ptr<Guard> guard =
+      started(options, mark, pipe.write_end.get(), (options.separate_errors ? errors_pipe : pipe).write_end.get());
   pipe.write_end.reset();
   errors_pipe.write_end.reset();
-  if (error != 0) {
+  if (const int error = guard->could_not_start(); error != 0) {
     result.could_not_start = "cannot start " + options.argv[0] + ": " + std::strerror(error);
     result.seconds = elapsed();
     return result;
   }
-  Child child(pid, mark, pipe, errors_pipe);
+  Child child(std::move(guard), mark, pipe, errors_pipe);
   CappedText output(options.output_limit), errors(options.output_limit);
   Clock::time_point last_output = start;
   const auto take_error = [&](std::string_view text) {
@@ -281,7 +249,13 @@ ProcessResult run_process(const ProcessOptions& options) {
     if (options.on_errors) options.on_errors(text);
   };
   const std::function<void()> hear_errors = [&] {
-    for (std::string_view text = child.errors(); !text.empty(); text = child.errors()) take_error(text);
+    // No more than has arrived by now: it may be printed without end.
+    for (size_t left = child.printed_bytes()[1]; left > 0;) {
+      const std::string_view text = child.errors();
+      if (text.empty()) break;
+      take_error(text);
+      left -= std::min(left, text.size());
+    }
   };
   const auto take = [&](const Piece& piece) {
     if (piece.text.empty()) return;
@@ -319,13 +293,19 @@ ProcessResult run_process(const ProcessOptions& options) {
       kill_at = never;  // the kernel ends it
     }
   }
-  const siginfo_t status = child.status();
+  const Guard::Ending ending = child.ending();
   child.kill_all();  // the processes that it left running
-  for (Piece piece = child.drain(); !piece.text.empty(); piece = child.drain()) take(piece);
-  if (status.si_code == CLD_EXITED) {
-    result.exit_code = status.si_status;
+  const auto [printed, printed_errors] = child.printed_bytes();
+  for (size_t left = printed + printed_errors; left > 0;) {  // a process that could not be killed may print on
+    const Piece piece = child.drain();
+    if (piece.text.empty()) break;
+    left -= std::min(left, piece.text.size());
+    take(piece);
+  }
+  if (ending.exited) {
+    result.exit_code = ending.status;
   } else {
-    result.signal = status.si_status;
+    result.signal = ending.status;
   }
   result.output = output.text();
   result.errors = errors.text();

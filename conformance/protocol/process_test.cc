@@ -146,6 +146,23 @@ TEST(Process, OutputKeepsItsHeadAndTail) {
             "HEAD" + std::string(496, 'x') + "\n[... 2999008 bytes left out ...]\n" + std::string(496, 'x') + "TAIL");
 }
 
+TEST(Process, AFloodOfErrorsDoesNotKeepTheListener) {
+  ProcessOptions options = shell("yes why >&2 & sleep 0.5; echo event; wait");
+  options.timeout = 2s;
+  options.separate_errors = true;
+  options.output_limit = 1000;
+  size_t heard = 0;
+  options.on_output = [&](std::string_view, const std::function<void()>& hear_errors) {
+    hear_errors();
+    ++heard;
+  };
+  const ProcessResult result = run_process(options);
+  EXPECT_EQ(heard, 1u);
+  EXPECT_EQ(describe(result), "no end within 2 s");
+  EXPECT_EQ(result.output, "event\n");
+  EXPECT_TRUE(result.errors.starts_with("why\n"));
+}
+
 TEST(Process, ClosingItsOutputIsNotTheEnd) {
   const ProcessResult result = run_process(shell("exec >&- 2>&-; sleep 0.2; exit 7"));
   EXPECT_EQ(result.exit_code, 7);

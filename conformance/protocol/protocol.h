@@ -28,6 +28,9 @@ inline constexpr const char* kOneRank = "one-rank";
 /// Every kind of result, in the order of the enumeration.
 std::vector<reference::ResultKind> all_result_kinds();
 
+/// The feature of a backend that takes cases with data-parallel replicas.
+inline constexpr const char* kReplicasFeature = "replicas";
+
 struct BackendDescription {
   std::string name, version;
   std::vector<std::string> features;

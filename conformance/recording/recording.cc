@@ -26,8 +26,9 @@ struct RankIndex {
 };
 
 RankIndex read_index(const fs::path& folder, int rank) {
-  const fs::path path = folder / ("rank" + std::to_string(rank) + ".json");
-  const nlohmann::json document = parse_json(read_file(path), path.string());
+  const std::string file = "rank" + std::to_string(rank) + ".json";
+  const fs::path path = folder / file;
+  const nlohmann::json document = parse_json(read_file(RegularFile(folder, file)), path.string());
   const JsonPlace root(document, path.string());
   if (root["schema"].text() != kRecordingSchema) root["schema"].fail(kRecordingSchema);
   root.expect_only({"schema", "rank", "ranks", "microbatches", "whole_batch", "loss_scale", "perturb", "torch", "files",
@@ -54,7 +55,10 @@ RankIndex read_index(const fs::path& folder, int rank) {
 
 }  // namespace
 
-bool is_recording(const fs::path& folder) { return fs::exists(folder / "rank0.json"); }
+bool is_recording(const fs::path& folder) {
+  std::error_code none;
+  return fs::symlink_status(folder / "rank0.json", none).type() != fs::file_type::not_found;
+}
 
 Recording read_recording(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw InputError(folder.string() + ": no such folder");
@@ -100,7 +104,7 @@ RecordedStep read_step(const Recording& recording, int step) {
   RecordedStep values;
   const auto& files = recording.files.at(static_cast<size_t>(step));
   for (size_t rank = 0; rank < files.size(); ++rank) {
-    for (auto& [text, tensor] : read_tensor_file(files[rank])) {
+    for (auto& [text, tensor] : read_tensors(RegularFile(recording.folder, files[rank].filename()))) {
       const reference::ResultKey key = reference::parse_result_key(text);
       if (key.step != step)
         throw InputError(files[rank].string() + ": `" + text + "` is not of step " + std::to_string(step));

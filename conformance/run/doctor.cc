@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
@@ -22,7 +23,6 @@
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
-#include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/protocol/schedule/schedule_source.h"
 #include "conformance/recording/judge_recording.h"
 #include "conformance/run/export_job.h"
@@ -264,12 +264,13 @@ class BackendExamination {
       done = done || event.done;
       failed += event.failed;
     });
-    if (!result.succeeded) throw Error(reason_of(result));
+    const std::string hidden = clause_on_hidden_event(result);
+    if (!result.succeeded) throw Error(reason_of(result) + hidden);
     if (!failed.empty()) throw Error(failed);
     if (!result.any_event)
       throw Error("it said nothing; rank 0 has to print `" + std::string(kEventPrefix) +
-                  "case 0 begins` and `... done` to standard output, each a line, and to flush it");
-    if (!done) throw Error("`" + std::string(kEventPrefix) + "case 0 done` was not said");
+                  "case 0 begins` and `... done` to standard output, each a line, and to flush it" + hidden);
+    if (!done) throw Error("`" + std::string(kEventPrefix) + "case 0 done` was not said" + hidden);
     return "case 0 began and was done";
   }
 
@@ -279,12 +280,14 @@ class BackendExamination {
       throw Error("none below --out; for rank 0 there should be " + result_path("", job_.cases.front(), 0).string() +
                   " (the job file's \"results\", the rank, \".safetensors\")");
     size_t tensors = 0;
-    for (const fs::path& file : files_) tensors += read_tensor_file(file).size();
+    for (const fs::path& file : files_)
+      tensors +=
+          read_tensors(RegularFile(folder_.path(), file.lexically_relative(folder_.path())), kUsualResultBytes).size();
     return std::to_string(files_.size()) + ", " + std::to_string(tensors) + " tensors";
   }
 
   std::string keys() {
-    results_ = merge_rank_files(files_);
+    results_ = merge_rank_files(folder_.path(), files_);
     return std::to_string(results_.size()) + " can be read, the first is " +
            (results_.empty() ? "none" : results_.begin()->first);
   }
@@ -295,8 +298,7 @@ class BackendExamination {
     std::string note;
     demote(c, backend_, note);
     Judge judge(job_.seed);
-    return passed(item, judge.judge(c, make_schedule({item.schedule, ""}, job_.ranks, c.microbatches), results_,
-                                    backend_.delivers));
+    return passed(item, judge.judge(c, case_schedule(c, {item.schedule, ""}, job_.ranks), results_, backend_.delivers));
   }
 
   std::string given_;

@@ -1,5 +1,8 @@
 #include "conformance/run/export_job.h"
 
+#include <algorithm>
+
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_case.h"
 #include "conformance/judge/expectation.h"
@@ -14,9 +17,12 @@ std::string export_for_job(JobCase& item, const Job& job, int microbatches, cons
                            const std::filesystem::path& out) {
   std::string note;
   reference::Case c = with_microbatches(find_case(item.id), microbatches, note);
-  const schedule::Schedule schedule = make_schedule(ChosenSchedule{item.schedule, item.csv}, job.ranks, c.microbatches);
+  const schedule::Schedule schedule = case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks);
   if (demote(c, backend, note) && case_traits(c, schedule.stages, job.seed).draws_random_numbers)
     return "with random layers it can only be held to the same bits, but it is " + note;
+  if (c.replicas > 1 && std::ranges::find(backend.features, kReplicasFeature) == backend.features.end())
+    return "it has " + std::to_string(c.replicas) +
+           " data-parallel replicas, and the backend does not name the feature '" + kReplicasFeature + "'";
   item.folder = exported_case(item).string();
   item.csv.clear();  // it is in the folder
   try {

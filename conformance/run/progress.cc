@@ -61,21 +61,36 @@ void Progress::finished(const Verdict& verdict) {
   const Status status = verdict.finding.status;
   const bool failure = is_failure(status);
   ++done_;
-  passed_ += status == Status::Pass;
-  failed_ += failure;
+  count(verdict, 1);
   if (status != Status::Unsupported) {
     ++executed_;
     seconds_ += verdict.seconds;
   }
-  const std::string text = failure ? failure_text(verdict, options_.report) : sentence(verdict);
   const int tenth = std::max(options_.total / 10, kFewestRunsToALine);
   if (options_.verbose)
-    note("[" + right_aligned(done_, options_.total) + "/" + std::to_string(options_.total) + "] " + text);
+    note("[" + right_aligned(done_, options_.total) + "/" + std::to_string(options_.total) + "] " +
+         (failure ? failure_text(verdict, options_.report) : sentence(verdict)));
   else if (failure)
-    note(options_.colour ? "\x1b[31m" + text + "\x1b[0m" : text);
+    tell_failure(verdict);
   else if (options_.live)
     draw();
   if (!options_.live && !options_.verbose && done_ % tenth == 0 && done_ < options_.total) note(counts());
+}
+
+void Progress::replaced(const Verdict& was, const Verdict& verdict) {
+  count(was, -1);
+  count(verdict, 1);
+  tell_failure(verdict);
+}
+
+void Progress::count(const Verdict& verdict, int by) {
+  if (verdict.finding.status == Status::Pass) passed_ += by;
+  if (is_failure(verdict.finding.status)) failed_ += by;
+}
+
+void Progress::tell_failure(const Verdict& verdict) {
+  const std::string text = failure_text(verdict, options_.report);
+  note(options_.colour ? "\x1b[31m" + text + "\x1b[0m" : text);
 }
 
 void Progress::note(const std::string& line) {

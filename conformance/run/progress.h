@@ -43,6 +43,9 @@ class Progress {
   /// A run is finished.
   void finished(const Verdict& verdict);
 
+  /// A finished run has another verdict than it had.
+  void replaced(const Verdict& was, const Verdict& verdict);
+
   /// A line that stays, above the live one.
   void note(const std::string& line);
 
@@ -50,6 +53,8 @@ class Progress {
   void end();
 
  private:
+  void count(const Verdict& verdict, int by);
+  void tell_failure(const Verdict& verdict);
   std::string counts() const;
   std::string time_left() const;
   void draw();

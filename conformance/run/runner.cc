@@ -167,6 +167,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     if (!group.job.cases.empty())
       supervise(CommandBackend(spec, group.transport), group.job, results, observer,
                 own_models ? Delivery::Recording : Delivery::Results);
+    session.hold_to_seals();
   }
   if (options.throughput) {
     const TransportKind transport = options.selection.transport_or_default();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 #include <thread>
+#include <utility>
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/report/context.h"
@@ -101,12 +102,34 @@ void Session::begins(size_t index) {
 }
 
 void Session::done(size_t index) {
+  const PlannedRun& run = plan_.runs[index];
+  if (options_.backend.foreign)
+    seals_.insert_or_assign(index, ResultSeal(folder_.results(), [this, index] {
+                              return artifacts_of(plan_.runs[index], folder_, backend_).files;
+                            }));
   Verdict verdict = empty_verdict(index);
-  verdict.finding = judge_artifacts(plan_.runs[index], options_.microbatches, folder_, backend_, judge_);
+  verdict.finding = judge_artifacts(run, options_.microbatches, folder_, backend_, judge_);
   if (verdict.finding.status != Status::Pass) verdict.log = log_of(plan_.runs[index], folder_);
   finish(index, std::move(verdict));
-  if (options_.keep == Keep::Failures && verdicts_[index].finding.status == Status::Pass)
-    remove_artifacts(plan_.runs[index], folder_);
+  if (options_.keep == Keep::Failures && verdicts_[index].finding.status == Status::Pass) {
+    remove_artifacts(run, folder_);
+    seals_.erase(index);
+  }
+}
+
+void Session::hold_to_seals() {
+  for (const auto& [index, seal] : std::exchange(seals_, {})) {
+    const std::string why = seal.why_broken();
+    if (why.empty()) continue;
+    Verdict verdict = empty_verdict(index);
+    verdict.finding.status = Status::Error;
+    verdict.finding.reason = one_line(why);
+    verdict.log = log_of(plan_.runs[index], folder_);
+    verdict.seconds = verdicts_[index].seconds;
+    verdict = waivers_.applied(std::move(verdict), backend_.version);
+    progress_.replaced(verdicts_[index], verdict);
+    keep(index, std::move(verdict));
+  }
 }
 
 void Session::failed(size_t index, Status status, const std::string& reason) {

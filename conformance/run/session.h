@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iosfwd>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/report.h"
 #include "conformance/run/progress.h"
+#include "conformance/run/result_seal.h"
 #include "conformance/run/throughput.h"
 
 namespace plumbline::conformance {
@@ -32,6 +34,8 @@ class Session {
   void begins(size_t index);
   /// All ranks have written its files: judges them.
   void done(size_t index);
+  /// The backend has ended: no file may have changed since its case was done. One that has costs its case the verdict.
+  void hold_to_seals();
   /// The ranks ended, or were killed, while it ran.
   void failed(size_t index, Status status, const std::string& reason);
   void measured(const ThroughputRun& run);
@@ -67,6 +71,7 @@ class Session {
   Waivers waivers_;
   BackendDescription backend_;
   std::vector<Verdict> verdicts_;
+  std::map<size_t, ResultSeal> seals_;
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;

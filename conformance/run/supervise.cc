@@ -6,6 +6,7 @@
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
+#include "runtime/io/regular_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -45,7 +46,6 @@ class Supervisor {
     std::optional<size_t> running;
     const JobResult result = backend_.run(rest, out_, [&](const JobEvent& event) {
       const size_t index = cases[event.index];
-      if (settled_[index]) throw BadEvent("an event about case " + std::to_string(event.index) + " after it was done");
       running = event.done ? std::nullopt : std::optional<size_t>(index);
       if (!event.done)
         observer_.begins(index);
@@ -55,17 +55,23 @@ class Supervisor {
         done(index);
     });
     started_ = started_ || result.any_event;
-    if (running) {
+    const std::string hidden = clause_on_hidden_event(result), reason = reason_of(result) + hidden;
+    if (running)
       settle(*running, result.timed_out ? Status::Timeout : Status::Error,
-             result.succeeded ? "ended in the middle of it, with exit code 0" : reason_of(result));
-    } else if (result.succeeded) {
-      for (const size_t i : open()) settle(i, Status::Error, "ended with exit code 0 without running it");
+             result.succeeded ? "ended in the middle of it, with exit code 0" + hidden : reason);
+    if (result.repeated_event) {  // another start would have it as well
+      observer_.broken(with_log(ranks() + "failed: " + reason));
+      return false;
+    }
+    if (running) return true;
+    if (result.succeeded) {
+      for (const size_t i : open()) settle(i, Status::Error, "ended with exit code 0 without running it" + hidden);
     } else if (!started_) {
-      observer_.not_started(with_log(backend_.name() + ": run: " + reason_of(result)));
+      observer_.not_started(with_log(backend_.name() + ": run: " + reason));
       return false;
     } else {
-      observer_.broken(with_log(ranks() + (result.any_event ? "failed between two cases: " : "did not start again: ") +
-                                reason_of(result)));
+      observer_.broken(
+          with_log(ranks() + (result.any_event ? "failed between two cases: " : "did not start again: ") + reason));
       return result.any_event;
     }
     return true;
@@ -79,7 +85,8 @@ class Supervisor {
   /// A failure outside of the cases, and where the backend's words about it are.
   std::string with_log(const std::string& reason) const {
     const std::filesystem::path log = backend_log(out_);
-    return std::filesystem::exists(log) ? reason + " (see " + log.string() + ")" : reason;
+    std::error_code none;
+    return std::filesystem::exists(log, none) ? reason + " (see " + log.string() + ")" : reason;
   }
 
   /// The cases without a verdict.
@@ -95,18 +102,20 @@ class Supervisor {
     observer_.failed(index, status, reason);
   }
 
-  /// The file that a case lacks; empty when its files can be judged.
-  std::string missing_file(const JobCase& c) const {
+  /// Why a case cannot be judged: a file that it lacks, a link in place of its folder. Empty if it can.
+  std::string why_not_judged(const JobCase& c) const {
     std::filesystem::path file = result_path("", c, 0);
-    if (delivery_ == Delivery::Results)
-      return result_files(out_, c).empty() ? file.string() + " nor of another rank" : "";
-    return is_recording(recording_folder(out_, c)) ? "" : file.replace_extension("json").string();
+    if (const std::string wrong = why_no_folder(out_, file.parent_path()); !wrong.empty()) return wrong;
+    if (delivery_ == Delivery::Results ? !result_files(out_, c).empty() : is_recording(recording_folder(out_, c)))
+      return "";
+    if (delivery_ == Delivery::Recording) file.replace_extension("json");
+    return "said to be done, but there is no file " + file.string() +
+           (delivery_ == Delivery::Results ? " nor of another rank" : "");
   }
 
   void done(size_t index) {
-    const JobCase& c = job_.cases[index];
-    const std::string missing = missing_file(c);
-    if (!missing.empty()) return settle(index, Status::Error, "said to be done, but there is no file " + missing);
+    const std::string why = why_not_judged(job_.cases[index]);
+    if (!why.empty()) return settle(index, Status::Error, why);
     settled_[index] = true;
     observer_.done(index);
   }

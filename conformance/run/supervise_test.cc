@@ -82,6 +82,18 @@ struct Fault {
 
 class SupervisedFault : public ::testing::TestWithParam<Fault> {};
 
+constexpr const char* kHidden =
+    "error: ended with exit code 0 without running it; \"[rank0]: @plumbline case 0 begins\" on standard output is no "
+    "event, "
+    "since other words precede it; let the launcher print lines without its labels";
+
+/// `text` with OUT for the folder.
+std::string with_out(std::string text, const fs::path& out) {
+  for (size_t at = 0; (at = text.find(out.string())) != std::string::npos;)
+    text.replace(at, out.string().size(), "OUT");
+  return text;
+}
+
 TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   const Fault& fault = GetParam();
   const TemporaryFolder folder;
@@ -99,6 +111,8 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
 
   std::vector<std::string> expected(job.cases.size(), "done");
   for (const auto& [index, what] : fault.cases) expected[index] = what;
+  for (std::string& what : heard.of) what = with_out(what, out);
+  for (std::string& what : heard.outside) what = with_out(what, out);
   EXPECT_EQ(heard.of, expected);
   ASSERT_EQ(heard.outside.size(), fault.outside.size());
   for (size_t i = 0; i < fault.outside.size(); ++i)
@@ -201,7 +215,81 @@ echo() {
               {{1, "error: unknown event 'case 1 is fine'"}}},
         Fault{"SpeaksOfACaseTwice",
               "work() { test $1 != c1 || echo '@plumbline case 0 done'; }",
-              {{1, "error: an event about case 0 after it was done"}}},
+              {{1,
+                "error: `the end of case 0` came a second time; only one process may print events: do two act as rank "
+                "0?"},
+               {2, ""},
+               {3, ""}},
+              {"broken: scripted on 1 rank failed: `the end of case 0` came a second time; "},
+              1},
+        Fault{
+            "BeginsACaseTwice",
+            "work() { test $1 != c1 || echo '@plumbline case 1 begins'; }",
+            {{1, "error: `case 1 begins` came a second time; only one process may print events: do two act as rank 0?"},
+             {2, ""},
+             {3, ""}},
+            {"broken: scripted on 1 rank failed: `case 1 begins` came a second time; "},
+            1},
+        Fault{"HasASecondRankZeroThatComesLater",
+              "finish() { echo '@plumbline case 3 begins'; sleep 1000; }",
+              {},
+              {"broken: scripted on 1 rank failed: `case 3 begins` came a second time; "},
+              1},
+        Fault{"HidesItsEvents",
+              "echo() { case $1 in @*) printf '[rank0]: %s\\n' \"$*\" ;; *) printf '%s\\n' \"$*\" ;; esac; }",
+              {{0, kHidden}, {1, kHidden}, {2, kHidden}, {3, kHidden}},
+              {},
+              1},
+        Fault{
+            "HidesItsEventsAndHangs",
+            "begin() { printf '[1,0]<stdout>:@plumbline case 0 begins\\n'; exec sleep 1000; }",
+            kNothing,
+            {"not started: scripted: run: no event within 2 s; \"[1,0]<stdout>:@plumbline case 0 begins\" on standard "
+             "output is no event, since other words precede it"},
+            1},
+        Fault{"FloodsWithLines",
+              "work() { test $1 != c1 || exec yes '@plumbline is no event'; }",
+              {{1, "error: unknown event 'is no event'"}}},
+        Fault{"FloodsWithoutEnd",
+              "work() { test $1 != c1 || { yes why >&2 & exec yes words; }; }",
+              {{1, "timeout: no end of the case within 2 s"}}},
+        Fault{"IgnoresSigtermWithItsChildren",
+              "work() { test $1 != c1 || { trap '' TERM; sleep 1000 & echo $! >> $here/pids; echo $$ >> $here/pids; "
+              "wait; wait; }; }",
+              {{1, "timeout: no end of the case within 2 s"}}},
+        Fault{"LeavesADaemonWithoutItsEnvironment",
+              "work() { env -i setsid sh -c 'trap \"\" TERM; echo $$ >> $1; while :; do sleep 1000; done' sh "
+              "$here/pids & "
+              "while ! test -s $here/pids; do sleep 0.01; done; }",
+              {},
+              {},
+              1},
+        Fault{"KillsItsGuard",
+              "work() { test $1 != c1 || { kill -9 $PPID; sleep 60; }; }",
+              {{1, "error: killed by signal 9 (Killed)"}}},
+        Fault{
+            "LinksItsFolderElsewhere",
+            "write() { test $1 != c1 && { mkdir -p $out/gpipe/$1; cp $here/good $out/gpipe/$1/rank0.safetensors; } || "
+            "{ mkdir -p $here/else; cp $here/good $here/else/rank0.safetensors; ln -s $here/else $out/gpipe/c1; }; }",
+            {{1, "error: cannot read OUT/gpipe/c1: it is a symbolic link; expected a folder"}},
+            {},
+            1},
+        Fault{"PutsAFolderInThePlaceOfTheJob",
+              "work() { test $1 != c1 || { rm $out/job.json; mkdir $out/job.json; exit 3; }; }",
+              {{1, "error: exited with code 3"}, {2, ""}, {3, ""}},
+              {"broken: scripted on 1 rank did not start again: cannot write OUT/job.json: "},
+              1},
+        Fault{"PutsFifosInThePlaceOfItsLogs",
+              "work() { mkdir -p $out/logs/gpipe/$1; mkfifo $out/logs/gpipe/$1/backend.log; echo words; }",
+              {},
+              {},
+              1},
+        Fault{"WritesElsewhere",
+              "write() { test $1 = c1 && cp $here/good $here/rank0.safetensors || { mkdir -p $out/gpipe/$1; "
+              "cp $here/good $out/gpipe/$1/rank0.safetensors; }; }",
+              {{1, "error: said to be done, but there is no file gpipe/c1/rank0.safetensors nor of another rank"}},
+              {},
+              1},
         Fault{"WritesNoFile",
               "write() { test $1 = c1 || { mkdir -p \"$out/gpipe/$1\"; cp \"$here/good\" "
               "\"$out/gpipe/$1/rank0.safetensors\"; }; }",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/options.h"
+#include "runtime/engine/replicas/parameter_copies.h"
 #include "runtime/engine/stage/graph_stage.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/transport/transport.h"
@@ -20,7 +21,9 @@ struct EngineContext {
   std::vector<int> stages;                  ///< this rank's stages, ascending
   std::map<int, split::StageState> states;  ///< by stage; filled when the first plan is made
   RandomContext random;
+  bool lost_parameters = false;  ///< a step with sharded parameters failed
 
+  CopyTags copy_tags() const { return {transport.max_tag(), schedule.stages}; }
   int rank_of(int stage, int microbatch) const { return schedule.rank_of(stage, microbatch); }
   bool is_local(int stage, int microbatch) const { return rank_of(stage, microbatch) == transport.rank(); }
   bool is_last(int stage) const { return stage + 1 == schedule.stages; }

@@ -116,16 +116,22 @@ microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, 
 StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   std::vector<double> weights = loss_weights(context_.options, training, batch);
   for (double& weight : weights) weight *= context_.options.loss_scale;
+  if (context_.lost_parameters)
+    throw InputError(
+        "engine: a step failed while parameters were sharded, and their parts on other ranks were lost; make a new "
+        "engine from a saved state");
   StepPlan& plan = plans_.plan_for(training, batch.inputs);
   Step step(context_, plan, buffers_, training, batch, std::move(weights));
   GradientStash stash(context_.states);
   step.result().times.begin = now();
   try {
+    step.shard_parameters();
     Execution(step).run();
     step.finish();
   } catch (...) {
     // No transfer may write into memory that is about to be freed.
     step.abandon();
+    context_.lost_parameters = plan.shards_parameters();
     throw;
   }
   stash.add_back();

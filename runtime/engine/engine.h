@@ -10,14 +10,21 @@
 //
 // A schedule of computations alone is lowered: transfers are inserted for the model's stage edges. An already lowered
 // schedule, such as a CSV of PyTorch's compute_comms form, is validated against these edges and executed exactly:
-// WAIT_SEND waits for its send only, and a send without a WAIT_SEND is finished at the end of the step. The engine
-// shards nothing over a data-parallel group, so UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD do nothing without a
-// custom function (custom_function.h). An evaluation executes the F, SEND_F, RECV_F, WAIT_SEND_F, UNSHARD and RESHARD
-// of the list, in its order. The members of a group run one after another in the order of the list.
+// WAIT_SEND waits for its send only, and a send without a WAIT_SEND is finished at the end of the step. An evaluation
+// executes the F, SEND_F, RECV_F, WAIT_SEND_F, UNSHARD and RESHARD of the list, in its order. The members of a group
+// run one after another in the order of the list.
 //
 // With several replicas (Schedule::replica_of_microbatch) a rank has one copy of each stage that it holds, and executes
 // the micro-batches that the schedule assigns to this copy. Outputs and losses are on the ranks of the last stage. A
-// model whose forward writes buffers is refused, since no replica would see all micro-batches.
+// model whose forward writes buffers is refused, since no replica would see all micro-batches. The ranks that hold the
+// same stage, in one pipeline or in data-parallel ones (orders/data_parallel.h), share it:
+//   - REDUCE_GRAD begins the sum of its gradients over these ranks, and WAIT_REDUCE_GRAD waits for it. The sums of a
+//     stage without REDUCE_GRAD, and of parameters that several stages use, are computed at the end of the step;
+//   - UNSHARD begins to gather its parameters from these ranks, the next computation of the stage waits for them, and
+//     RESHARD drops all but this rank's part (parameter_shards.h). Before a step with such actions and after it, the
+//     parameters are whole. If such a step fails, they are lost, and the engine refuses further steps.
+// On a rank that alone holds its stage, these four actions do nothing. EngineOptions::replicas adds them to a schedule
+// without any.
 //
 // A value and its gradient are passed between stages as contiguous tensors, even between stages of one rank: a kernel's
 // order of summation depends on strides, and bits must not depend on the placement of stages. With `keep_strides` both

@@ -304,9 +304,9 @@ TEST(EngineFault, RankGoesOnAfterItsOwnError) {
 }
 
 /// The error of one step on one rank for each stage of `schedule`.
-std::string refusal(const schedule::Schedule& schedule, int stages,
-                    const std::function<void(engine::EngineOptions&)>& change, const Tensors& inputs,
-                    const at::Tensor& target) {
+std::string schedule_refusal(const schedule::Schedule& schedule, int stages,
+                             const std::function<void(engine::EngineOptions&)>& change, const Tensors& inputs,
+                             const at::Tensor& target) {
   Fleet fleet("mlp", schedule::make_schedule("gpipe", stages, 2));
   if (change) change(fleet.options);
   std::string text;
@@ -328,22 +328,23 @@ TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
   none.microbatches = 0;
   schedule::Schedule misplaced = good;
   misplaced.rank_of_stage = {0, 5};
-  expect_contains(refusal(schedule::make_schedule("gpipe", 3, 2), 2, {}, {x}, y),
+  expect_contains(schedule_refusal(schedule::make_schedule("gpipe", 3, 2), 2, {}, {x}, y),
                   {"schedule is for 3 ranks, there are 2"});
-  expect_contains(refusal(placed({0, 1, 1}, 2, 2), 2, {}, {x}, y), {"schedule has 3 stages", "split points make 2"});
-  expect_contains(refusal(none, 2, {}, {x}, y), {"0 micro-batches; at least 1 is needed"});
-  expect_contains(refusal(misplaced, 2, {}, {x}, y), {"rank 5"});
-  expect_contains(refusal(good, 2, {}, {}, y), {"0 inputs, 1 names and 1 chunk specs"});
-  expect_contains(refusal(good, 2, {}, {x, x}, y), {"2 inputs, 1 names"});
-  expect_contains(refusal(good, 2, {}, {at::Tensor()}, y), {"'x'", "missing"});
-  expect_contains(refusal(good, 2, {}, {x.narrow(0, 0, 1)}, y), {"input 'x' has 1 rows", "2 micro-batches"});
-  expect_contains(refusal(good, 2, {}, {x}, y.narrow(0, 0, 1)), {"the target has 1 rows"});
+  expect_contains(schedule_refusal(placed({0, 1, 1}, 2, 2), 2, {}, {x}, y),
+                  {"schedule has 3 stages", "split points make 2"});
+  expect_contains(schedule_refusal(none, 2, {}, {x}, y), {"0 micro-batches; at least 1 is needed"});
+  expect_contains(schedule_refusal(misplaced, 2, {}, {x}, y), {"rank 5"});
+  expect_contains(schedule_refusal(good, 2, {}, {}, y), {"0 inputs, 1 names and 1 chunk specs"});
+  expect_contains(schedule_refusal(good, 2, {}, {x, x}, y), {"2 inputs, 1 names"});
+  expect_contains(schedule_refusal(good, 2, {}, {at::Tensor()}, y), {"'x'", "missing"});
+  expect_contains(schedule_refusal(good, 2, {}, {x.narrow(0, 0, 1)}, y), {"input 'x' has 1 rows", "2 micro-batches"});
+  expect_contains(schedule_refusal(good, 2, {}, {x}, y.narrow(0, 0, 1)), {"the target has 1 rows"});
   expect_contains(
-      refusal(good, 2, [](engine::EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y), {"dimension 2"});
+      schedule_refusal(good, 2, [](engine::EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y), {"dimension 2"});
   const auto vector_loss = [](engine::EngineOptions& o) {
     o.loss = [](const Tensors& out, const at::Tensor& target) { return out[0] - target; };
   };
-  expect_contains(refusal(schedule::make_schedule("gpipe", 1, 2), 1, vector_loss, {x}, y),
+  expect_contains(schedule_refusal(schedule::make_schedule("gpipe", 1, 2), 1, vector_loss, {x}, y),
                   {"the loss of micro-batch 0 is f32[2,6]; a scalar is needed"});
 }
 

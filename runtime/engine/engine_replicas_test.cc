@@ -1,9 +1,11 @@
 // Schedules with several replicas of the model, each with its own micro-batches: compared bitwise with plain autograd
 // that sums per replica in the order of the schedule, then over the replicas.
 #include <algorithm>
+#include <mutex>
 #include <random>
 
 #include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/schedule/orders/data_parallel.h"
 #include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
 
@@ -96,6 +98,70 @@ INSTANTIATE_TEST_SUITE_P(EngineReplicas, EveryKindTwice,
                          ::testing::Values("mlp", "skip", "tied", "dropout", "two outputs", "integers", "frozen",
                                            "unused"),
                          testing::ParameterName());
+
+/// Replicas of whole pipelines, with every way to share parameters and gradients.
+TEST_P(EveryKindTwice, DataParallelPipelines) {
+  const bool tied = std::string(GetParam()) == "tied";
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"})
+    for (const schedule::ReplicaOptions replicas :
+         {schedule::ReplicaOptions{}, {.reduce_early = true, .shard = false}, {.reduce_early = true, .shard = true}}) {
+      const schedule::Schedule one = schedule::make_schedule(name, 2, 4);
+      if (tied && one.stages != 2 && one.stages != 4) continue;
+      expect_like_oracle(GetParam(), data_parallel(one, 2), 19, /*steps=*/2,
+                         [&](engine::EngineOptions& options) { options.replicas = replicas; });
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(EngineReplicas, ParametersOfOtherRanksAreNotUsedUngathered) {
+  const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
+  Fleet fleet("mlp", schedule::data_parallel(schedule::make_schedule("1f1b", 1, 2), 2));
+  fleet.options.replicas.shard = true;
+  fleet.options.custom.of_type[schedule::ActionType::UNSHARD] = [](auto, engine::ActionContext&) {};
+  std::string text;
+  try {
+    fleet.train(x, target);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  expect_part(text, "position 1 (0F");
+  expect_part(text, "the parameters of stage 0 are sharded");
+}
+
+TEST(EngineReplicas, ParametersAreWholeBetweenSteps) {
+  const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
+  Fleet fleet("mlp", schedule::data_parallel(schedule::make_schedule("looped-bfs", 1, 2), 2));
+  fleet.options.replicas.shard = true;
+  int seen = 0;
+  std::mutex mutex;
+  fleet.options.custom.of_type[schedule::ActionType::RESHARD] = [&](auto actions, engine::ActionContext& context) {
+    context.execute(actions[0]);
+    const std::lock_guard lock(mutex);
+    ++seen;
+  };
+  fleet.run([&](engine::Engine& engine, int) {
+    engine.train({x}, target);
+    for (const auto& [stage, state] : engine.states())
+      for (const auto& [name, tensor] : state.parameters)
+        EXPECT_FALSE(at::isnan(tensor).any().item<bool>()) << name << " of stage " << stage;
+  });
+  EXPECT_GE(seen, 2 * 3) << "gathered again for the backward";
+}
+
+TEST(EngineReplicas, LostParametersEndAnEngine) {
+  const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
+  Fleet fleet("mlp", schedule::data_parallel(schedule::make_schedule("gpipe", 1, 2), 2));
+  fleet.options.replicas.shard = true;
+  bool fails = true;
+  fleet.options.custom.of_type[schedule::ActionType::B] = [&](auto actions, engine::ActionContext& context) {
+    if (fails) throw std::runtime_error("once");
+    context.execute(actions[0]);
+  };
+  fleet.run([&](engine::Engine& engine, int) {
+    EXPECT_THROW(engine.train({x}, target), Error);
+    expect_part(refusal([&] { engine.train({x}, target); }), "make a new engine from a saved state");
+  });
+}
 
 TEST(EngineReplicas, SumsPerReplicaFirst) {
   const schedule::Schedule schedule = two_directions(2, 6);

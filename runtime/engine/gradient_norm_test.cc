@@ -21,13 +21,13 @@ at::Tensor parameter_with(const at::Tensor& gradient) {
   return parameter;
 }
 
-transport::Deadline soon() { return transport::Deadline::after(std::chrono::seconds(30)); }
+transport::Deadline soon_enough() { return transport::Deadline::after(std::chrono::seconds(30)); }
 
 /// The norm on every rank: `states` by rank.
 std::vector<double> norms(const std::vector<States>& states, Norm norm) {
   std::vector<double> results(states.size());
   transport::run_thread_ranks(static_cast<int>(states.size()), [&](transport::Transport& transport) {
-    results[transport.rank()] = gradient_norm(states[transport.rank()], norm, transport, soon());
+    results[transport.rank()] = gradient_norm(states[transport.rank()], norm, transport, soon_enough());
   });
   return results;
 }

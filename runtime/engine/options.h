@@ -12,6 +12,7 @@
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/engine/stage/stage_runner.h"
 #include "runtime/microbatch/chunk_spec.h"
+#include "runtime/schedule/lowering/replica_actions.h"
 #include "runtime/split/pipe.h"
 #include "runtime/transport/transport.h"
 
@@ -58,6 +59,8 @@ struct EngineOptions {
   RecomputeOptions recompute;
   /// Partitioned stages (partitioned_stage.h). Cannot be combined with `recompute`. Does not change bits.
   RematOptions remat;
+  /// The actions of whole stages that are added to a schedule without any, if several ranks hold the same stage.
+  schedule::ReplicaOptions replicas;
   /// The limit of each single wait for a message.
   transport::Clock::duration timeout = std::chrono::seconds(60);
   /// For modules that compute the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):

@@ -12,8 +12,9 @@ namespace plumbline::engine {
 /// Seconds on the steady clock, which ranks of one machine share.
 struct StepTimes {
   double begin = 0, end = 0;
-  double busy = 0;     ///< inside forwards (loss included) and backwards (whole or in halves) of this rank's stages
-  double waiting = 0;  ///< blocked until a message arrived or a send completed, excluding sum_copies()
+  double busy = 0;  ///< inside forwards (loss included) and backwards (whole or in halves) of this rank's stages
+  double waiting =
+      0;  ///< blocked until a message arrived or a send completed, excluding sums over copies and gathered parameters
 };
 
 /// A rank's part of the results of a step.

@@ -9,10 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "runtime/io/regular_file.h"
 
 namespace plumbline {
 
@@ -58,13 +61,19 @@ TensorMap decode_tensors(std::string_view bytes, const std::string& source);
 /// a part. Thread-safe. Throws InputError if the path is not writable, Error if writing fails half-way (a full disk).
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Returns the bytes of a file. Throws InputError naming the file and the reason if it cannot be read or is a folder.
+/// Returns the bytes of a regular file. Throws InputError naming the file and the reason if it cannot be read, is
+/// another kind of file, or does not fit into memory.
 std::string read_file(const std::filesystem::path& path);
+std::string read_file(const RegularFile& file);
 
 /// Writes encode_tensors(tensors) with write_file(); throws as both do.
 void write_tensor_file(const std::filesystem::path& path, const TensorMap& tensors);
 
-/// Returns decode_tensors() of the file's bytes; throws as read_file() and decode_tensors() do.
+/// Reads a safetensors file of at most `most_bytes`: first its size, then its header, and its data only if they agree.
+/// Throws InputError, which names the file and the reason, also where the machine has less memory.
+TensorMap read_tensors(const RegularFile& file, uint64_t most_bytes = std::numeric_limits<uint64_t>::max());
+
+/// Returns read_tensors() of a file that the user names.
 TensorMap read_tensor_file(const std::filesystem::path& path);
 
 }  // namespace plumbline

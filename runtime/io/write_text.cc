@@ -1,5 +1,7 @@
 #include "runtime/io/write_text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +13,7 @@
 #include <system_error>
 
 #include "runtime/error.h"
+#include "runtime/io/regular_file.h"
 
 namespace plumbline {
 namespace {
@@ -63,11 +66,26 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 void append_text_file(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::app);
-  if (!file) refuse(path, std::strerror(errno));
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) refuse(path, std::strerror(errno));
+  // Another program may have put a FIFO or a link in its place.
+  const int file =
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0666);
+  struct stat found{};
+  if (file < 0) {
+    const std::string reason = std::strerror(errno);
+    const bool is_other = lstat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
+    refuse(path, is_other ? "it is " + kind_of_file(found.st_mode) : reason);
+  }
+  std::string reason = fstat(file, &found) != 0 ? std::strerror(errno) : "";
+  if (reason.empty() && !S_ISREG(found.st_mode)) reason = "it is " + kind_of_file(found.st_mode);
+  while (reason.empty() && !text.empty()) {
+    const ssize_t count = write(file, text.data(), text.size());
+    if (count >= 0)
+      text.remove_prefix(static_cast<size_t>(count));
+    else if (errno != EINTR)
+      reason = std::strerror(errno);
+  }
+  if (close(file) != 0 && reason.empty()) reason = std::strerror(errno);
+  if (!reason.empty()) refuse(path, reason);
 }
 
 std::string xml_characters(std::string_view text) {

@@ -11,7 +11,8 @@ namespace plumbline {
 /// same path at once. Throws InputError naming the file if writing fails.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// Appends `text` and closes the file. Throws InputError naming the file if writing fails.
+/// Appends `text` and closes the file. Throws InputError naming the file if writing fails, and for anything but a
+/// regular file, links included.
 void append_text_file(const std::filesystem::path& path, std::string_view text);
 
 /// Returns `text` without characters that XML 1.0 forbids even if escaped: a control character other than newline and

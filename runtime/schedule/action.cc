@@ -30,13 +30,13 @@ std::string names_where(bool with_microbatch) {
 }
 
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
-  throw InputError("action " + quoted(text) + ": " + reason +
+  throw InputError("action " + quoted_text(text) + ": " + reason +
                    "; expected <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with a kind out of " +
                    names_where(true) + ", or <stage><kind> with one out of " + names_where(false));
 }
 
 [[noreturn]] void refuse_group(std::string_view text, const std::string& reason) {
-  throw InputError("group " + quoted(text) + ": " + reason +
+  throw InputError("group " + quoted_text(text) + ": " + reason +
                    "; expected (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W");
 }
 
@@ -62,7 +62,7 @@ Action parse_member(std::string_view member, std::string_view group) {
     try {
       return parse_action(member);
     } catch (const InputError& error) {
-      throw InputError("group " + quoted(group) + ": " + error.what());
+      throw InputError("group " + quoted_text(group) + ": " + error.what());
     }
   }();
   if (!is_compute(action.type)) refuse_group(group, to_string(action) + " is no computation");
@@ -88,7 +88,7 @@ Action parse_action(std::string_view text) {
 
   const std::string_view kind = text.substr(kind_begin, kind_end - kind_begin);
   const std::optional<ActionType> type = find_type(kind);
-  if (!type) refuse(text, kind.empty() ? "there is no kind" : "there is no kind " + quoted(kind));
+  if (!type) refuse(text, kind.empty() ? "there is no kind" : "there is no kind " + quoted_text(kind));
   const int stage = parse_number(text.substr(0, kind_begin), text, "stage");
   if (has_microbatch(*type)) return {stage, *type, parse_number(text.substr(kind_end), text, "micro-batch")};
   if (kind_end != text.size()) refuse(text, std::string(kind) + " is for a whole stage and takes no micro-batch");
@@ -122,7 +122,7 @@ void parse_entry(std::string_view text, std::vector<Action>& actions) {
   actions.insert(actions.end(), members.begin(), members.end());
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   constexpr char kHex[] = "0123456789abcdef";
   std::string result = "'";

@@ -90,6 +90,6 @@ std::string entry_text(std::span<const Action> entry);
 void parse_entry(std::string_view text, std::vector<Action>& actions);
 
 /// `text` in single quotes for an error line: bytes other than printable ASCII as \x.., text beyond 60 bytes cut.
-std::string quoted(std::string_view text);
+std::string quoted_text(std::string_view text);
 
 }  // namespace plumbline::schedule

@@ -1,7 +1,6 @@
 #include "runtime/schedule/schedule.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace plumbline::schedule {
 
@@ -15,6 +14,15 @@ std::vector<int> stages_of_rank(const Schedule& schedule, int rank) {
     }
   }
   return stages;
+}
+
+std::vector<int> ranks_of_stage(const Schedule& schedule, int stage) {
+  std::vector<int> ranks;
+  for (int replica = 0; replica < schedule.replicas(); ++replica) {
+    const int rank = schedule.rank_of_stage[replica * schedule.stages + stage];
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 std::size_t group_end(std::span<const Action> actions, std::size_t position) {
@@ -37,6 +45,14 @@ std::size_t action_count(const Schedule& schedule) {
 bool has_communication(const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
     return std::any_of(actions.begin(), actions.end(), [](const Action& action) { return !is_compute(action.type); });
+  });
+}
+
+bool has_transport(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return is_send(action.type) || is_receive(action.type) || is_wait_send(action.type);
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,8 +42,17 @@ struct StageEdge {
   bool operator==(const StageEdge&) const = default;
 };
 
+/// An action, by its rank and its position in the rank's list; -1, -1: none.
+struct Place {
+  std::int32_t rank = -1, position = -1;
+  bool operator==(const Place&) const = default;
+};
+
 /// The stages that `rank` holds (of any replica), ascending, each once.
 std::vector<int> stages_of_rank(const Schedule& schedule, int rank);
+
+/// The ranks that hold `stage`, each once, in the order of their first replica.
+std::vector<int> ranks_of_stage(const Schedule& schedule, int stage);
 
 /// The edges of a plain pipeline: 0->1, 1->2, ...
 std::vector<StageEdge> chain_edges(int stages);
@@ -65,8 +75,12 @@ void for_each_entry(std::span<const Action> actions, Visit visit) {
 /// The number of actions of all ranks.
 std::size_t action_count(const Schedule& schedule);
 
-/// Whether some action is none of F, B, I, W, that is, whether the schedule is lowered.
+/// Whether some action is none of F, B, I, W: a transfer, or an action of a whole stage.
 bool has_communication(const Schedule& schedule);
+
+/// Whether some action is a send, a receive or the wait for a send. Then a value from another rank is available once it
+/// was sent and its receive posted; otherwise as soon as its producer has ended.
+bool has_transport(const Schedule& schedule);
 
 /// Whether some action is a backward or half of one; a schedule without any is for evaluation.
 bool has_backward(const Schedule& schedule);

@@ -1,5 +1,6 @@
 #include "conformance/cli/schedule/lowering_options.h"
 
+#include "conformance/cli/schedule/schedule_options.h"
 #include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
 
@@ -15,7 +16,7 @@ schedule::Schedule LoweringChoice::lower(const schedule::Schedule& compute,
     }
     return plumbline::schedule::lower(compute, edges);
   }
-  return schedule::lower_as_pytorch(compute, edges, pytorch);
+  return schedule::lower_as_pytorch(without_communication(compute), edges, pytorch);
 }
 
 void add_lowering_options(CLI::App& command, LoweringChoice& choice) {

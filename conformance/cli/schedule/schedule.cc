@@ -73,8 +73,8 @@ std::vector<schedule::StageEdge> edges_of(const schedule::Schedule& schedule, co
 }
 
 int print_grid(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges) {
-  const bool lowered = schedule::has_communication(schedule);
-  const schedule::Schedule compute = lowered ? without_communication(schedule) : schedule;
+  const bool lowered = schedule::has_transport(schedule);
+  const schedule::Schedule compute = without_communication(schedule);
   const schedule::Simulation simulation = in_unit_time(compute, edges, trace_only());
   std::fputs(conformance::schedule_grid(simulation.trace).c_str(), stdout);
   bool whole = false, halves = false, grouped = false;
@@ -110,14 +110,13 @@ std::string peaks_of(const schedule::Schedule& compute, const std::vector<schedu
 /// Prints a line for each proven property. Returns 1 if one does not hold.
 int check(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
           const LoweringChoice& lowering, std::size_t skips) {
-  const bool given_lowered = schedule::has_communication(schedule);
-  // A schedule with an UNSHARD or the like but without transfers can be neither lowered nor executed.
+  const bool given_lowered = schedule::has_transport(schedule);
   const schedule::CheckOptions options{.forward_only = !schedule::has_backward(schedule), .lowered = given_lowered};
   const std::vector<std::string> found = schedule::violations(schedule, edges, options);
   for (const std::string& violation : found) std::printf("broken  %s\n", violation.c_str());
   if (!found.empty()) return 1;
 
-  const schedule::Schedule compute = given_lowered ? without_communication(schedule) : schedule;
+  const schedule::Schedule compute = without_communication(schedule);
   const schedule::Schedule lowered = given_lowered ? schedule : lowering.lower(schedule, edges);
   const std::vector<std::string> unpaired = schedule::violations(lowered, edges, options);
   for (const std::string& violation : unpaired) std::printf("broken  lowered: %s\n", violation.c_str());
@@ -170,8 +169,8 @@ int print_schedule(const ScheduleOptions& options) {
   }
   const std::string& format = options.format;
   if (format.empty() || format == "grid") return print_grid(schedule, edges);
-  const bool lowered = schedule::has_communication(schedule);
-  const schedule::Schedule compute = lowered ? without_communication(schedule) : schedule;
+  const bool lowered = schedule::has_transport(schedule);
+  const schedule::Schedule compute = without_communication(schedule);
   if (format == "svg") {
     const schedule::Trace trace = in_unit_time(compute, edges, trace_only()).trace;
     const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +

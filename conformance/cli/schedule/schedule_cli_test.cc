@@ -132,6 +132,25 @@ TEST_F(ScheduleCli, WhatPytorchWouldRun) {
             "1WAIT_SEND_B1\r\n");
 }
 
+TEST_F(ScheduleCli, ReplicasShareParametersAndGradients) {
+  const std::vector<std::string> mesh = {"schedule", "gpipe",      "--ranks", "2",       "--microbatches",
+                                         "1",        "--replicas", "2",       "--shard", "--format",
+                                         "comms",    "--lowering", "engine"};
+  EXPECT_EQ(start(mesh).output,
+            "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD,0WAIT_REDUCE_GRAD\r\n"
+            "1RECV_F0,1UNSHARD,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD,1WAIT_REDUCE_GRAD\r\n"
+            "0UNSHARD,0F1,0SEND_F1,0RECV_B1,0B1,0REDUCE_GRAD,0RESHARD,0WAIT_REDUCE_GRAD\r\n"
+            "1RECV_F1,1UNSHARD,1F1,1B1,1SEND_B1,1REDUCE_GRAD,1RESHARD,1WAIT_REDUCE_GRAD\r\n");
+  const conformance::ProcessResult check = start({"schedule", "dualpipe", "--replicas", "2", "--shard", "--check"});
+  EXPECT_EQ(exit_code(check), 0) << check.output;
+  // 0F 1, 1F 1, 1B 2, 0B 2, and 5 until the gradients of stage 0 are summed.
+  const conformance::ProcessResult simulated =
+      start({"simulate", "gpipe", "--ranks", "2", "--microbatches", "1", "--replicas", "2", "--reduce", "5"});
+  EXPECT_TRUE(has(simulated, "11")) << simulated.output;
+  EXPECT_TRUE(has(simulated, "5 of gathered parameters and summed gradients")) << simulated.output;
+  expect_refused({{{"schedule", "gpipe", "--shard"}, "--shard goes with --replicas 2 or more"}});
+}
+
 TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
   const conformance::ProcessResult good = start({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--check"});
   EXPECT_EQ(exit_code(good), 0) << good.output;
@@ -149,7 +168,9 @@ TEST_F(ScheduleCli, CheckSaysWhatWasProvenOrIsBroken) {
   EXPECT_EQ(exit_code(lacking), 1);
   EXPECT_TRUE(has(lacking, "broken  ")) << lacking.output;
   EXPECT_EQ(exit_code(start({"schedule", "forward-only", "--check"})), 0);
-  std::ofstream(folder_ / "half.csv") << "0UNSHARD,0F0,0B0,0RESHARD\n1F0,1B0\n";
+  std::ofstream(folder_ / "gathered.csv") << "0UNSHARD,0F0,0B0,0RESHARD\n1F0,1B0\n";
+  EXPECT_EQ(exit_code(start({"schedule", "gathered.csv", "--check"})), 0) << "transfers are added";
+  std::ofstream(folder_ / "half.csv") << "0F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n";
   const conformance::ProcessResult half_lowered = start({"schedule", "half.csv", "--check"});
   EXPECT_EQ(exit_code(half_lowered), 1);
   EXPECT_TRUE(has(half_lowered, "0SEND_F0 on rank 0 and its partner 1RECV_F0 on rank 1 are missing"));

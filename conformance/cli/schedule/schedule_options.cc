@@ -1,6 +1,9 @@
 #include "conformance/cli/schedule/schedule_options.h"
 
 #include "conformance/protocol/schedule/schedule_source.h"
+#include "runtime/error.h"
+#include "runtime/schedule/lowering/replica_actions.h"
+#include "runtime/schedule/orders/data_parallel.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::cli {
@@ -16,8 +19,13 @@ schedule::Schedule ScheduleChoice::load() const {
     if (wanted.ranks == 0) wanted.ranks = 4;
     if (wanted.microbatches == 0) wanted.microbatches = 8;
   }
-  return conformance::load_schedule(name, wanted,
-                                    dialect.empty() ? std::nullopt : std::optional(schedule::parse_dialect(dialect)));
+  if (shard && replicas == 1) throw InputError("--shard goes with --replicas 2 or more, which divide the parameters");
+  schedule::Schedule one = conformance::load_schedule(
+      name, wanted, dialect.empty() ? std::nullopt : std::optional(schedule::parse_dialect(dialect)));
+  if (replicas == 1) return one;
+  schedule::Schedule mesh = schedule::data_parallel(one, replicas);
+  if (schedule::has_communication(mesh)) return mesh;
+  return schedule::with_replica_actions(mesh, {.reduce_early = schedule::has_backward(mesh), .shard = shard});
 }
 
 void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
@@ -42,6 +50,14 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
       .add_option("--group-size", choice.request.group_size,
                   "Micro-batches in a row for one stage, for interleaved-1f1b")
       ->check(CLI::Range(1, 1048576));
+  command
+      .add_option("--replicas", choice.replicas,
+                  "Data-parallel replicas of the schedule, each with --ranks ranks and --microbatches micro-batches of "
+                  "its own; their gradients are summed (REDUCE_GRAD) after the last backward of each stage")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command.add_flag("--shard", choice.shard,
+                   "The replicas divide the parameters of each stage, and gather them (UNSHARD) before its uses");
   command.add_option("--slices", choice.request.slices, "Parts of a sequence that depend on one another, for seq1f1b")
       ->check(CLI::Range(1, 65536));
   command
@@ -55,6 +71,15 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
 schedule::Schedule without_communication(schedule::Schedule schedule) {
   for (auto& actions : schedule.ranks) {
     std::erase_if(actions, [](const schedule::Action& action) { return !schedule::is_compute(action.type); });
+  }
+  return schedule;
+}
+
+schedule::Schedule without_transport(schedule::Schedule schedule) {
+  for (auto& actions : schedule.ranks) {
+    std::erase_if(actions, [](const schedule::Action& action) {
+      return schedule::has_microbatch(action.type) && !schedule::is_compute(action.type);
+    });
   }
   return schedule;
 }

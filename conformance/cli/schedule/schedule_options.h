@@ -15,12 +15,15 @@ struct ScheduleChoice {
   std::string name;                                                     ///< of a schedule or of a .csv file
   std::string dialect;                                                  ///< dialect of a file's text; empty: not given
   schedule::ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not given; `name` is unused
+  int replicas = 1;    ///< data-parallel replicas of the schedule, each with its numbers
+  bool shard = false;  ///< the replicas divide the parameters among them
 
   /// Whether `name` is a schedule's name and that schedule uses this field of a request; false for a file.
   bool takes(schedule::Takes field) const;
 
-  /// Makes the named schedule, by default for 4 ranks and 8 micro-batches, or reads the file. Throws InputError for an
-  /// unknown name or dialect, an invalid file, and numbers that the schedule or file refuses.
+  /// Makes the named schedule, by default for 4 ranks and 8 micro-batches, or reads the file. With several replicas, a
+  /// compute schedule also gets the actions with which they share parameters and gradients. Throws InputError for an
+  /// unknown name or dialect, an invalid file, numbers that the schedule or file refuses, and `shard` without replicas.
   schedule::Schedule load() const;
 };
 
@@ -29,5 +32,7 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice);
 
 /// The schedule with its computations (F, B, I, W) only.
 schedule::Schedule without_communication(schedule::Schedule schedule);
+/// The schedule without its transfers.
+schedule::Schedule without_transport(schedule::Schedule schedule);
 
 }  // namespace plumbline::cli

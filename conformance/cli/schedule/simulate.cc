@@ -22,7 +22,7 @@ namespace {
 struct SimulateCommand {
   ScheduleChoice choice;
   std::vector<double> forward = {1}, input = {1}, weight = {1}, bytes = {0}, activation = {1};
-  double comm = 0, bandwidth = 0, overlap = 1;
+  double comm = 0, bandwidth = 0, overlap = 1, gather = 0, reduce = 0;
   std::optional<double> weight_share;  ///< not given: 1, or the share for which the order was generated
   int buffers = 0;
   bool defer = false, json = false;
@@ -59,7 +59,9 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
                                .input = share * schedule::of_stage(command.input, stage),
                                .weight = share * schedule::of_stage(command.weight, stage),
                                .backward = {},
-                               .comm = command.comm});
+                               .comm = command.comm,
+                               .gather = share * command.gather,
+                               .reduce = share * command.reduce});
   }
   costs.memory.clear();
   for (double activation : command.activation) {
@@ -84,7 +86,7 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
 /// goes from the last stage of its first part to the first stage of the other.
 std::vector<schedule::Skip> skips_of(const SimulateCommand& command, const schedule::Schedule& schedule,
                                      double weight_share, bool per_rank) {
-  const int ranks = static_cast<int>(schedule.ranks.size()), stages = schedule.stages;
+  const int ranks = static_cast<int>(schedule.ranks.size()) / command.choice.replicas, stages = schedule.stages;
   if (per_rank && !command.skips.empty() && stages % ranks != 0) {
     throw InputError("simulate: --skip: " + schedule.name + " cannot be compared: its " + std::to_string(stages) +
                      " stages cannot be divided evenly among " + std::to_string(ranks) + " ranks");
@@ -177,12 +179,12 @@ Step prepare(const SimulateCommand& command, ScheduleChoice choice, double weigh
   }
   if (choice.takes(schedule::kWeightMemory)) choice.request.weight_memory = weight_share;
   const schedule::Schedule given = choice.load();
-  Step step{.compute = without_communication(given), .edges = schedule::chain_edges(given.stages), .costs = {}};
-  const double share = per_rank ? static_cast<double>(given.ranks.size()) / given.stages : 1;
+  Step step{.compute = without_transport(given), .edges = schedule::chain_edges(given.stages), .costs = {}};
+  const double share = per_rank ? static_cast<double>(given.ranks.size()) / choice.replicas / given.stages : 1;
   step.costs = costs_of(command, given.stages, weight_share, share);
   step.costs.skips = skips_of(command, given, weight_share, per_rank);
   // The simulation ignores the schedule's transfers, so they are checked here.
-  if (schedule::has_communication(given)) {
+  if (schedule::has_transport(given)) {
     schedule::require_valid(given, schedule::with_skips(step.edges, step.costs.skips),
                             {.forward_only = !schedule::has_backward(given)});
   }
@@ -329,6 +331,16 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false)
       ->default_str("1");
   command->add_option("--comm", options->comm, "Latency: from the end of an action until another rank has its result")
+      ->capture_default_str();
+  command
+      ->add_option("--gather", options->gather,
+                   "Time until a stage's parameters are gathered, once all its ranks have reached UNSHARD")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--reduce", options->reduce,
+                   "Time until a stage's gradients are summed, once all its ranks have reached REDUCE_GRAD")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   CLI::Option* bandwidth =
       command

@@ -10,18 +10,18 @@
 namespace plumbline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-void print(const Json& json) {
+void print(const OrderedJson& json) {
   // A file's name need not be UTF-8.
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json.dump(2, ' ', false, OrderedJson::error_handler_t::replace).c_str());
 }
 
-Json to_json(const schedule::PathStep& step) {
-  static constexpr const char* names[] = {"action", "transfer", "queue", "buffer"};
-  Json json = {{"kind", names[static_cast<std::size_t>(step.kind)]},
-               {"action", schedule::to_string(step.action)},
-               {"rank", step.rank}};
+OrderedJson to_json(const schedule::PathStep& step) {
+  static constexpr const char* names[] = {"action", "transfer", "queue", "operation", "buffer"};
+  OrderedJson json = {{"kind", names[static_cast<std::size_t>(step.kind)]},
+                      {"action", schedule::to_string(step.action)},
+                      {"rank", step.rank}};
   if (step.kind != schedule::PathStep::Kind::Action) json["to_rank"] = step.to_rank;
   json["begin"] = step.begin;
   json["end"] = step.end;
@@ -33,14 +33,15 @@ std::string limits(const schedule::Simulation& simulation) {
   if (simulation.critical_path.empty()) return "(No critical path for so many actions; --json has it.)";
   const schedule::Timeline& t = simulation.timeline;
   std::array<double, 4> compute{};
-  double travel = 0;
+  double travel = 0, shared = 0;
   std::vector<double> by_rank(t.busy.size());
   for (const schedule::PathStep& step : simulation.critical_path) {
     if (step.kind == schedule::PathStep::Kind::Action) {
-      compute[static_cast<std::size_t>(step.action.type)] += step.end - step.begin;
+      if (schedule::is_compute(step.action.type))
+        compute[static_cast<std::size_t>(step.action.type)] += step.end - step.begin;
       by_rank[step.rank] += step.end - step.begin;
     } else {
-      travel += step.end - step.begin;
+      (step.kind == schedule::PathStep::Kind::Operation ? shared : travel) += step.end - step.begin;
     }
   }
   std::string kinds;
@@ -52,7 +53,8 @@ std::string limits(const schedule::Simulation& simulation) {
   const auto most = std::max_element(by_rank.begin(), by_rank.end()) - by_rank.begin();
   const auto idlest = std::min_element(t.busy.begin(), t.busy.end()) - t.busy.begin();
   return "The step is as long as a chain of " + std::to_string(simulation.critical_path.size()) + " pieces: " + kinds +
-         "and " + significant(travel, 6) + " of transfers; rank " + std::to_string(most) + " has most of it (" +
+         (shared > 0 ? significant(shared, 6) + " of gathered parameters and summed gradients, " : "") + "and " +
+         significant(travel, 6) + " of transfers; rank " + std::to_string(most) + " has most of it (" +
          significant(by_rank[most], 6) + "), rank " + std::to_string(idlest) + " idles most (" +
          significant(t.makespan - t.busy[idlest], 6) + ").";
 }
@@ -63,27 +65,27 @@ double most(const std::vector<double>& values) { return *std::max_element(values
 
 void print_json(const SimulatedStep& step) {
   const schedule::Timeline& t = step.simulation.timeline;
-  Json json = {{"schedule", step.compute.name},
-               {"ranks", step.compute.ranks.size()},
-               {"stages", step.compute.stages},
-               {"microbatches", step.compute.microbatches},
-               {"makespan", t.makespan},
-               {"longest_rank", t.longest_rank},
-               {"bubble_makespan", t.bubble_makespan},
-               {"bubble_longest_rank", t.bubble_longest_rank},
-               {"peak", t.peak_live},
-               {"peak_memory", step.simulation.peak_memory},
-               {"busy", t.busy},
-               {"begin", t.begin},
-               {"end", t.end},
-               {"lower_bound", step.bound.makespan},
-               {"lower_bound_reason", step.bound.reason}};
+  OrderedJson json = {{"schedule", step.compute.name},
+                      {"ranks", step.compute.ranks.size()},
+                      {"stages", step.compute.stages},
+                      {"microbatches", step.compute.microbatches},
+                      {"makespan", t.makespan},
+                      {"longest_rank", t.longest_rank},
+                      {"bubble_makespan", t.bubble_makespan},
+                      {"bubble_longest_rank", t.bubble_longest_rank},
+                      {"peak", t.peak_live},
+                      {"peak_memory", step.simulation.peak_memory},
+                      {"busy", t.busy},
+                      {"begin", t.begin},
+                      {"end", t.end},
+                      {"lower_bound", step.bound.makespan},
+                      {"lower_bound_reason", step.bound.reason}};
   for (const schedule::Skip& skip : step.skips) {
     json["skips"].push_back({{"from", skip.edge.from}, {"to", skip.edge.to}, {"bytes", skip.bytes}});
   }
-  json["critical_path"] = Json::array();
+  json["critical_path"] = OrderedJson::array();
   for (const schedule::PathStep& piece : step.simulation.critical_path) json["critical_path"].push_back(to_json(piece));
-  json["scaled"] = Json::array();
+  json["scaled"] = OrderedJson::array();
   for (std::size_t i = 0; i < step.changes.size(); ++i) {
     json["scaled"].push_back({{"scale", step.scalings[i]},
                               {"makespan", step.changes[i].after},
@@ -126,7 +128,7 @@ void print_text(const SimulatedStep& step) {
 }
 
 void print_comparison_json(const std::vector<ComparedSchedule>& compared) {
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (const ComparedSchedule& one : compared) {
     if (!one.refusal.empty()) {
       all.push_back({{"schedule", one.name}, {"refused", one.refusal}});

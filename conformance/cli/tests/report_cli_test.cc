@@ -44,6 +44,9 @@ TEST_F(Cli, AFolderIsWaivedCheckedAndShown) {
   const conformance::ProcessResult corrupt = start({"check", "passed"});
   EXPECT_EQ(exit_code(corrupt), 2) << corrupt.output;
   EXPECT_NE(corrupt.output.find("rank1.safetensors: truncated"), std::string::npos) << corrupt.output;
+  EXPECT_EQ(corrupt.output.find("rank1.safetensors: truncated"), corrupt.output.rfind("rank1.safetensors: truncated"))
+      << "told once\n"
+      << corrupt.output;
 }
 
 TEST_F(Cli, ATrainingScriptIsHeldAgainstItsOneRankRun) {

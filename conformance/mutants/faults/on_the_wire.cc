@@ -5,55 +5,10 @@
 #include <limits>
 #include <map>
 
-#include "conformance/mutants/hooked_transport.h"
-#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/wire_mutant.h"
 
 namespace plumbline::conformance {
 namespace {
-
-using Hooks = std::function<TransportHooks(const FaultSite& site)>;
-
-Mutant on_the_wire(std::string name, std::string what, Hooks hooks, std::vector<Need> needs = {}) {
-  Mutant mutant{std::move(name), std::move(what), [hooks = std::move(hooks)](const FaultSite& site) {
-                  Fault fault;
-                  fault.transport = [site, made = hooks(site)](transport::Transport& inner) {
-                    return with_hooks(inner, site, made);
-                  };
-                  return fault;
-                }};
-  mutant.needs = std::move(needs);
-  mutant.least_ranks = 2;
-  return mutant;
-}
-
-Mutant hanging(Mutant mutant) {
-  mutant.hangs = true;
-  return mutant;
-}
-
-/// Changes arrived messages of kind `load`, as numbers of the case's dtype.
-Hooks arrived(Load load, std::function<void(const Message&, at::Tensor& numbers)> change) {
-  return [load, change = std::move(change)](const FaultSite& site) {
-    return TransportHooks{.arrived = [site, load, change](const Message& message, std::span<std::byte> body) {
-      at::Tensor numbers = as_numbers(body, site);
-      if (message.load == load && numbers.defined()) change(message, numbers);
-    }};
-  };
-}
-
-/// Replaces each message of kind `load` by the previous one from the same rank with the same size.
-Hooks stale(Load load) {
-  return [load](const FaultSite&) {
-    using Key = std::pair<int, size_t>;
-    return TransportHooks{.arrived = [load, last = std::map<Key, std::vector<std::byte>>()](
-                                         const Message& message, std::span<std::byte> body) mutable {
-      if (message.load != load) return;
-      std::vector<std::byte>& kept = last[{message.peer, body.size()}];
-      if (!kept.empty()) std::copy(kept.begin(), kept.end(), body.begin());
-      kept = message.body;
-    }};
-  };
-}
 
 void exchange(Message& message, int microbatches) {
   if (microbatches > 1 && message.microbatch < 2)
@@ -191,48 +146,26 @@ std::vector<Mutant> mutants_on_the_wire() {
 std::vector<Mutant> mutants_in_shared_sums() {
   const std::vector<Need> shared = {need::shared_parameters};
   return {
-      on_the_wire(
-          "copy-lost", "A copy of a shared parameter reports that it has no gradient.",
-          [](const FaultSite&) {
-            return TransportHooks{.send = [](Message& message) {
-              if (message.load == Load::CopyFlag) message.body.front() = std::byte{0};
-              if (message.load == Load::Copy) message.times = 0;
-            }};
-          },
-          shared),
+      on_the_wire("copy-lost", "A copy of a shared parameter reports to earlier ones that it has no gradient.",
+                  flags_cleared([](const Message& message, int rank) { return message.peer < rank; }), shared),
       on_the_wire("copy-doubled", "The gradient of a shared parameter's copy is added twice.",
-                  arrived(Load::Copy, [](const Message&, at::Tensor& numbers) { numbers.mul_(2); }), shared),
-      on_the_wire(
-          "copy-in-bf16", "Gradients of a shared parameter's copies are rounded to bf16 before they are summed.",
-          arrived(Load::Copy, [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.to(at::kBFloat16)); }),
-          {need::shared_parameters, need::float32}),
+                  later_copy_changed([](at::Tensor& grad) { grad.mul_(2); }), shared),
+      on_the_wire("copy-in-bf16",
+                  "Gradients of a shared parameter's copies are rounded to bf16 before they are summed.",
+                  later_copy_changed([](at::Tensor& grad) { grad.copy_(grad.to(at::kBFloat16)); }),
+                  {need::shared_parameters, need::float32}),
       on_the_wire("copies-averaged", "A copy of a shared parameter gets the sum divided by two.",
-                  arrived(Load::Sum, [](const Message&, at::Tensor& numbers) { numbers.div_(2); }), shared),
-      on_the_wire(
-          "copy-keeps-its-own", "A copy of a shared parameter keeps its gradient instead of the sum.",
-          [](const FaultSite&) {
-            auto own = std::make_shared<std::map<size_t, std::vector<std::byte>>>();
-            return TransportHooks{.send =
-                                      [own](Message& message) {
-                                        if (message.load == Load::Copy) (*own)[message.body.size()] = message.body;
-                                      },
-                                  .arrived =
-                                      [own](const Message& message, std::span<std::byte> body) {
-                                        const auto it = own->find(body.size());
-                                        if (message.load == Load::Sum && it != own->end())
-                                          std::copy(it->second.begin(), it->second.end(), body.begin());
-                                      }};
-          },
-          shared),
-      on_the_wire(
-          "sum-says-none", "The owner of a shared parameter tells its copies that there is no gradient.",
-          [](const FaultSite&) {
-            return TransportHooks{.send = [](Message& message) {
-              if (message.load == Load::SumFlag) message.body.front() = std::byte{0};
-              if (message.load == Load::Sum) message.times = 0;
-            }};
-          },
-          shared),
+                  copies_change([](const at::Tensor& own, at::Tensor& other, bool is_later) {
+                    if (!is_later) other.sub_(own).div_(2);
+                  }),
+                  shared),
+      on_the_wire("copy-keeps-its-own", "A copy of a shared parameter keeps its gradient instead of the sum.",
+                  copies_change([](const at::Tensor&, at::Tensor& other, bool is_later) {
+                    if (!is_later) other.zero_();
+                  }),
+                  shared),
+      on_the_wire("sum-says-none", "The first copy of a shared parameter tells the others that it has no gradient.",
+                  flags_cleared([](const Message& message, int rank) { return message.peer > rank; }), shared),
   };
 }
 

@@ -76,7 +76,7 @@ schedule::Schedule load_schedule(const std::string& name_or_file, const schedule
     require_not_directory(name_or_file);
     std::error_code ignored;
     if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
-      throw InputError("schedule " + plumbline::schedule::quoted(name_or_file) +
+      throw InputError("schedule " + plumbline::schedule::quoted_text(name_or_file) +
                        ": expected a file that ends in .csv, or one of " + join(schedule::schedule_names()));
     }
   }

@@ -26,6 +26,7 @@ HELP = (
     "losses of early stages backpropagated by an autograd function in the stage",
     "an optimizer that changes nothing where a train step has no optimizer step after it",
     "masks of random layers taken by the layer itself",
+    "losses multiplied by the number of replicas where the case has their sum, since DeepSpeed averages over them",
 )
 
 
@@ -37,9 +38,15 @@ class PipelineEngine(GlooBackend):
         "forward", "output", "loss", "backward", "hook-calls", "grad", "grad-norm", "buffer", "param", "optimizer-state",
     )  # fmt: skip
     features = HELP
+    replicas = True
 
     def why_not(self, case):
         return why_not(case)
+
+    def rank_in(self, case):
+        """DeepSpeed's own topology counts the replicas of a stage first."""
+        stage, replica = divmod(self.rank, case.replicas)
+        return replica * case.pipeline_ranks + stage
 
     def prepare(self, case):
         from execution import Execution

@@ -29,10 +29,13 @@ class Unchanged(torch.optim.Optimizer):
 
 
 class Execution:
-    def __init__(self, case, delivers):
-        self.case = case
-        self.recorder = Recorder(delivers & set(case.json["results"]))
-        self.index = dist.get_rank()
+    def __init__(self, whole, delivers):
+        # DeepSpeed's own topology: the replicas of a stage have ranks in a row.
+        self.index, replica = divmod(dist.get_rank(), whole.replicas)
+        self.case = case = whole.of_replica(replica)
+        # DeepSpeed averages over replicas, also where the case has their sum.
+        self.summed_over = 1 if case.averages_replicas else whole.replicas
+        self.recorder = Recorder(delivers & set(case.json["results"]), case.first_microbatch)
         self.last = self.index == case.stages - 1
         self.layer = Layer(case, self.index, self.recorder, self._weighed)
         self.engine = self._engine()
@@ -108,19 +111,20 @@ class Execution:
         step = self.recorder.step
         loss = self.case.loss(outputs, *(target or [None]), step)
         self.recorder.put("loss", None, self.recorder.microbatch, "loss", loss)
-        factor = weight.item() * self.case.microbatches / self._divide_by()
+        factor = weight.item() * self.case.microbatches / self._divided_by()
         return loss if factor == 1 or self.case.steps[step]["kind"] == "eval" else loss * factor
 
     def _weighed(self, loss):
         """A loss of an early stage, as it is a result, and the gradient from which its backward begins."""
         step, microbatch = self.recorder.step, self.recorder.microbatch
-        return self.case.divided(loss, step), self._weight(step, microbatch) / self._divide_by()
+        return self.case.divided(loss, step), self._weight(step, microbatch) / self._divided_by()
 
     def _weight(self, step, microbatch):
         return self.case.steps[step]["microbatches"][microbatch].get("loss_weight", 1)
 
-    def _divide_by(self):
-        return self.case.json["gradients"]["divide_by"]
+    def _divided_by(self):
+        """What divides each loss before its backward."""
+        return self.case.json["gradients"]["divide_by"] / self.summed_over
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -160,7 +164,7 @@ class Execution:
             name = boundary["name"]
             gradient = self.layer.shares.pop((microbatch, name), arrived[name]).grad
             if gradient is not None:  # else DeepSpeed fails when it sends it
-                self.recorder.put("backward", self.index, microbatch, name, gradient * self._divide_by())
+                self.recorder.put("backward", self.index, microbatch, name, gradient * self._divided_by())
 
     def _before_update(self):
         if self.case.json["optimizer"] is None:

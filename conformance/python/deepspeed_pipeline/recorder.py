@@ -9,10 +9,11 @@ from plumbline_case.torch import Results
 class Recorder:
     """Knows the step and the micro-batch that the engine is at: it watches the instructions that the engine executes."""
 
-    def __init__(self, kinds):
+    def __init__(self, kinds, first_microbatch):
+        """`first_microbatch`: the number in results of the first one of this replica."""
         self.results = Results()
         self.step = self.microbatch = None
-        self._kinds = kinds
+        self._kinds, self._first_microbatch = kinds, first_microbatch
         self._executed = collections.Counter()
         self._calls = collections.Counter()
 
@@ -23,6 +24,7 @@ class Recorder:
 
     def put(self, kind, stage, microbatch, name, tensor):
         if kind in self._kinds:
+            microbatch = None if microbatch is None else self._first_microbatch + microbatch
             self.results.put(self.step, kind, stage, microbatch, name, tensor)
 
     def watch(self, engine, instruction, before=None, after=None):

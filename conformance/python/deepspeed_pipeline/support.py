@@ -3,14 +3,14 @@
 Cases that it accepts and computes wrongly are not excluded here: they are run, and delivered unchanged.
 """
 
-from plumbline_case.case import has_isolated_loss
+from plumbline_case.case import has_isolated_loss, writes_buffers
 
 CLIP_EPSILON = 1e-6  # of DeepSpeed's clip_grad_norm_, which has no option for it
 
 
 def why_not(case):
     """None if DeepSpeed can run the case, else the reason."""
-    for test in (_dtype, _gradients, _steps, _optimizer, _evaluations, _local_losses):
+    for test in (_dtype, _gradients, _steps, _optimizer, _evaluations, _local_losses, _replicas):
         if reason := test(case):
             return reason
     return None
@@ -73,4 +73,10 @@ def _local_losses(case):
     """The adapter begins the backward of such a loss where that of an output of its stage begins."""
     if has_isolated_loss(case.program):
         return "a loss of a stage to which no gradient is sent: DeepSpeed runs no backward there"
+    return None
+
+
+def _replicas(case):
+    if case.replicas > 1 and writes_buffers(case.program):
+        return "stages that write buffers: each replica's are those of its own micro-batches"
     return None

@@ -27,7 +27,8 @@ MESSAGES = {
 # What Megatron-core leaves to its user: this adapter does it, so these cases test it together with Megatron-core.
 HELP = (
     "activations sent as the [sequence, batch, hidden] that Megatron-core knows",
-    "gradients accumulated outside of .grad, as its DistributedDataParallel does",
+    "gradients of a single replica accumulated outside of .grad, as its DistributedDataParallel does for several",
+    "a parameter that got no gradient told apart from one with a gradient of zeros",
     "gradients of shared parameters summed by the adapter, but for a weight of the first and the last stage",
     "gradients between stages delivered as those of an undivided loss: Megatron-core divides the loss first",
     "losses divided and weighed in the loss function; token means through calculate_per_token_loss",
@@ -45,6 +46,7 @@ class Megatron(GlooBackend):
         "forward", "backward", "output", "loss", "input-grad", "grad", "grad-norm", "hook-calls", "buffer", "param",
         "optimizer-state",
     )  # fmt: skip
+    replicas = True
     imports = ("megatron.core.pipeline_parallel", "megatron.core.optimizer.clip_grads")
 
     def __init__(self, messages):
@@ -53,6 +55,11 @@ class Megatron(GlooBackend):
 
     def why_not(self, case):
         return why_not(case)
+
+    def rank_in(self, case):
+        """Megatron-core's own order counts the replicas of a stage first."""
+        stage, replica = divmod(self.rank, case.replicas)
+        return replica * case.pipeline_ranks + stage
 
     def prepare(self, case):
         from execution import Execution

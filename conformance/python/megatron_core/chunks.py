@@ -1,7 +1,7 @@
 """A stage of a case as a model chunk of Megatron-core, and the wrapper that accumulates its gradients."""
 
 import torch
-from megatron.core.distributed import DistributedDataParallelConfig
+from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
 from megatron.core.distributed.data_parallel_base import _BaseDataParallel
 from megatron.core.enums import ModelType
 from megatron.core.pipeline_parallel.utils import make_viewless
@@ -133,3 +133,29 @@ class Replica(_BaseDataParallel):
         for parameter in self.module.parameters():
             if parameter.main_grad is not None:
                 parameter.main_grad *= scaling_factor
+
+    def gradient(self, parameter):
+        return parameter.main_grad
+
+    def drop_gradients(self):
+        for parameter in self.module.parameters():
+            parameter.main_grad = None
+
+
+class OneOfSeveral(DistributedDataParallel):
+    """One of several replicas of a chunk: Megatron-core's own, which has zeros in place of no gradient. It is noted which
+    parameters have got one."""
+
+    def __init__(self, config, chunk):
+        super().__init__(config, DistributedDataParallelConfig(), chunk)
+        self._with_gradient = set()
+        for parameter in chunk.parameters():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(self._with_gradient.add)
+
+    def gradient(self, parameter):
+        return parameter.main_grad if parameter in self._with_gradient else None
+
+    def drop_gradients(self):
+        self.zero_grad_buffer()
+        self._with_gradient.clear()

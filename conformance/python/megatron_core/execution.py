@@ -4,7 +4,6 @@ import contextlib
 from functools import partial
 
 import torch
-import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.distributed import finalize_model_grads
 from megatron.core.pipeline_parallel import get_forward_backward_func
@@ -14,7 +13,7 @@ from plumbline_case.torch.optimizers import begin_states, put_states, update
 from plumbline_case.torch.tensors import DTYPES
 
 import losses
-from chunks import Chunk, Replica, wire_shape
+from chunks import Chunk, OneOfSeveral, Replica, wire_shape
 from cpu import on_cpu
 from gradients import clipped, divided, finite, with_sums
 from recorder import Recorder
@@ -25,23 +24,20 @@ class Execution:
     """`messages`: "batched" or "overlapped"."""
 
     def __init__(self, folder, messages, delivers, timeout):
-        self.case = load(folder)
-        self.recorder = Recorder(set(delivers) & set(self.case.json["results"]))
+        whole = load(folder)
+        self.ranks = whole.pipeline_ranks
+        _initialize(self.ranks, timeout)
+        self.case = whole.of_replica(parallel_state.get_data_parallel_rank())
+        self.recorder = Recorder(set(delivers) & set(self.case.json["results"]), self.case.first_microbatch)
         self.step = 0
-        self.ranks = dist.get_world_size()
-        with on_cpu():
-            if not parallel_state.model_parallel_is_initialized():
-                parallel_state.initialize_model_parallel(
-                    pipeline_model_parallel_size=self.ranks,
-                    distributed_timeout_minutes=timeout / 60,
-                    create_gloo_process_groups=False,
-                )
-        self.losses = losses.Losses(self.case)
+        self.losses = losses.Losses(self.case, whole)
         self.config = self._config(messages)
         self.tied = tied(self.case)
-        own = placement(self.case)[dist.get_rank()]
+        own = placement(self.case)[parallel_state.get_pipeline_model_parallel_rank()]
         self.chunks = {s: Chunk(self.config, self.case, s, self.tied, self.recorder, self.losses) for s in own}
-        self.model = [Replica(self.config, chunk) for chunk in self.chunks.values()]
+        with on_cpu():
+            kind = Replica if whole.replicas == 1 else OneOfSeveral
+            self.model = [kind(self.config, chunk) for chunk in self.chunks.values()]
         self.optimizer_states = begin_states(self.case, self._parameters())
         if self.case.json["parameter_hooks"]:
             for key, parameter in self._parameters().items():
@@ -95,8 +91,8 @@ class Execution:
             if step["kind"] in ("train", "eval"):
                 self._batch(number, step)
             elif step["kind"] == "zero_grad":
-                for parameter in self._parameters().values():
-                    parameter.main_grad = None
+                for model in self.model:
+                    model.drop_gradients()
             elif step["kind"] == "optimizer":
                 self._update()
             elif step["kind"] == "read":
@@ -144,9 +140,8 @@ class Execution:
 
     def _put_hook_calls(self):
         if self.case.json["parameter_hooks"]:
-            for (stage, name), parameter in self._parameters().items():
-                if parameter.main_grad is not None:
-                    self.recorder.hook_calls(stage, name, self.case.microbatches)
+            for stage, name in self._own_gradients():
+                self.recorder.hook_calls(stage, name, self.case.microbatches)
         if self.case.json["boundary_hooks"]:
             for stage, chunk in self.chunks.items():
                 for name in chunk.hooked():
@@ -162,9 +157,18 @@ class Execution:
             for name, parameter in chunk.stage.named_parameters()
         }
 
+    def _own_gradients(self):
+        """{(stage, name): gradient} of the parameters that have one."""
+        return {
+            (index, name): gradient
+            for index, model in zip(self.chunks, self.model, strict=True)
+            for name, parameter in self.chunks[index].stage.named_parameters()
+            if (gradient := model.gradient(parameter)) is not None
+        }
+
     def _gradients(self):
         """{name: gradient}. Megatron-core sums those of a weight that the first and the last stage share."""
-        own = {key: p.main_grad for key, p in self._parameters().items() if p.main_grad is not None}
+        own = self._own_gradients()
         shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
         return with_sums(own, shared - {self.tied})
 
@@ -177,8 +181,7 @@ class Execution:
         if options.get("skip_nonfinite") and not finite(gradients.values()):
             return
         # What the optimizer sees and what later steps add to: the same tensors, but for shared parameters.
-        own = [p.main_grad for p in self._parameters().values() if p.main_grad is not None]
-        changed = {id(gradient): gradient for gradient in [*gradients.values(), *own]}.values()
+        changed = {id(gradient): gradient for gradient in [*gradients.values(), *self._own_gradients().values()]}.values()
         if "loss_scale" in options:
             divided(changed, options["loss_scale"])
         if "clip" in options:
@@ -197,3 +200,15 @@ class Execution:
         for (_, name), parameter in self._parameters().items():
             self.recorder.put("param", None, None, name, parameter)
         put_states(self.recorder.put, self.optimizer_states)
+
+
+def _initialize(ranks, timeout):
+    """The groups of ranks of Megatron-core, which keeps them for all cases with as many ranks in a pipeline."""
+    if parallel_state.model_parallel_is_initialized():
+        if parallel_state.get_pipeline_model_parallel_world_size() == ranks:
+            return
+        parallel_state.destroy_model_parallel()
+    with on_cpu():
+        parallel_state.initialize_model_parallel(
+            pipeline_model_parallel_size=ranks, distributed_timeout_minutes=timeout / 60, create_gloo_process_groups=False
+        )

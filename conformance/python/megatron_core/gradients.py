@@ -15,17 +15,18 @@ def with_sums(gradients, shared):
     over the copies, in ascending order of stages. Every rank that has a copy gets the sum."""
     sums = {}
     if shared:
-        of_ranks = [None] * dist.get_world_size()
-        dist.all_gather_object(of_ranks, {key: g for key, g in gradients.items() if key[1] in shared})
+        pipeline = parallel_state.get_pipeline_model_parallel_group()
+        of_ranks = [None] * pipeline.size()
+        dist.all_gather_object(of_ranks, {key: g for key, g in gradients.items() if key[1] in shared}, group=pipeline)
         for (_, name), gradient in sorted(item for part in of_ranks for item in part.items()):
             sums[name] = gradient if name not in sums else sums[name] + gradient
     return {name: sums.get(name, gradient) for (_, name), gradient in gradients.items()}
 
 
 def finite(gradients):
-    """Whether those of all ranks are."""
+    """Whether those of all ranks of the pipeline are."""
     nonfinite = torch.tensor(sum(not gradient.isfinite().all() for gradient in gradients))
-    dist.all_reduce(nonfinite)
+    dist.all_reduce(nonfinite, group=parallel_state.get_pipeline_model_parallel_group())
     return int(nonfinite) == 0
 
 

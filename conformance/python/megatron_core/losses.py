@@ -8,11 +8,12 @@ class Losses:
     """Megatron-core divides each loss by the number of micro-batches, or all gradients by the number of tokens, which are the
     rows, or the targets that count; or nothing."""
 
-    def __init__(self, case):
-        self._case = case
+    def __init__(self, case, whole):
+        """`case` is the part of one replica of the `whole` case: by tokens all replicas divide by the same number."""
+        self._case, self._whole = case, whole
         self.scale = (case.json["optimizer"] or {}).get("loss_scale", 1)
         divides = case.json["gradients"]["divide_by"] != 1
-        weights = {self._weight(s, m) for s in self._train_steps() for m in range(case.microbatches)}
+        weights = {whole.loss_weight(s, m) / self.scale for s in self._train_steps() for m in range(whole.microbatches)}
         self.by_tokens = divides and weights != {1} and "class_weights" not in case.json["loss"]
         # The undivided loss: then what the schedule would divide by tokens may be left undivided too.
         self.per_token = self.by_tokens or not divides
@@ -29,7 +30,7 @@ class Losses:
 
     def last(self, step, m, recorder, outputs):
         """The user's loss_func: the loss of the last stage, in the forms that the schedule knows."""
-        loss = self._case.loss(outputs, self._target(step, m), step)
+        loss = self._case.loss(outputs, self._case.target(step, m), step)
         report = {"loss": loss.detach().clone()}  # the schedule divides the loss in place
         recorder.backward_begins(self._case.stages - 1, m, loss)
         loss = self.root(loss, step, m)
@@ -52,19 +53,20 @@ class Losses:
     def undivided(self, step):
         """What makes a gradient between stages that of the loss of its micro-batch, undivided as the contract has it: the
         schedule divides each loss before its backward, and divides by tokens after all of them."""
-        microbatches = self._case.microbatches
         if self.by_tokens:
-            return microbatches / sum(int(self._tokens(step, m)) for m in range(microbatches))
-        return 1 if self.per_token else microbatches
-
-    def _target(self, step, m):
-        return self._case.target(step, m)
+            microbatches = range(self._whole.microbatches)
+            return len(microbatches) / sum(int(_tokens(self._whole, step, m)) for m in microbatches)
+        return 1 if self.per_token else self._case.microbatches
 
     def _tokens(self, step, m):
-        """The rows of a micro-batch, or how many of its targets count."""
-        target = self._target(step, m)
-        if self._case.json["loss"]["kind"] == "cross-entropy":
-            ignored = self._case.json["loss"]["ignored_target"]
-            return torch.tensor(target.numel()) if ignored is None else (target != ignored).sum()
-        (entry,) = self._case.json["inputs"][:1]
-        return torch.tensor(self._case.inputs(step, m)[0].shape[entry["chunk"]["dim"]])
+        return _tokens(self._case, step, m)
+
+
+def _tokens(case, step, m):
+    """The rows of a micro-batch, or how many of its targets count."""
+    target = case.target(step, m)
+    if case.json["loss"]["kind"] == "cross-entropy":
+        ignored = case.json["loss"]["ignored_target"]
+        return torch.tensor(target.numel()) if ignored is None else (target != ignored).sum()
+    (entry,) = case.json["inputs"][:1]
+    return torch.tensor(case.inputs(step, m)[0].shape[entry["chunk"]["dim"]])

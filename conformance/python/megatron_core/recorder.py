@@ -7,9 +7,10 @@ from plumbline_case.torch import Results
 
 
 class Recorder:
-    def __init__(self, kinds):
+    def __init__(self, kinds, first_microbatch):
+        """`first_microbatch`: the number in results of the first one of this replica."""
         self.results = Results()
-        self._kinds = kinds
+        self._kinds, self._first_microbatch = kinds, first_microbatch
         self._step, self._running = None, {}
         self._calls = collections.Counter()
 
@@ -20,6 +21,7 @@ class Recorder:
 
     def put(self, kind, stage, microbatch, name, tensor):
         if kind in self._kinds:
+            microbatch = None if microbatch is None else self._first_microbatch + microbatch
             self.results.put(self._step, kind, stage, microbatch, name, tensor)
 
     def backward_begins(self, stage, microbatch, root):

@@ -5,7 +5,7 @@ Cases that it accepts and computes wrongly are not excluded here: they are run, 
 
 import re
 
-from plumbline_case.case import has_isolated_loss
+from plumbline_case.case import has_isolated_loss, writes_buffers
 
 COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -25,14 +25,26 @@ def tied(case):
 
 def why_not(case):
     """None if Megatron-core can run the case, else the reason."""
+    part = case.of_replica(0)
     for test in (_placement, _microbatches, _boundaries, _local_losses, _gradients, _clipping):
-        if reason := test(case):
+        if reason := test(part):
             return reason
+    return _replicas(case) if case.replicas > 1 else None
+
+
+def _replicas(case):
+    frozen = {p["name"] for p in case.program["parameters"] if not p["requires_grad"]}
+    if any(frozen & set(step["parameters"]) for step in case.steps if step["kind"] == "unfreeze"):
+        return "a parameter that learns later: DistributedDataParallel has gradients of those that learn at first"
+    if writes_buffers(case.program):
+        return "stages that write buffers: each replica's are those of its own micro-batches"
     return None
 
 
 def _placement(case):
     ranks, stages = case.ranks, case.stages
+    if ranks == 1:
+        return "a pipeline of one rank: Megatron-core has other schedules there, of a model in one piece"
     if placement(case) != [list(range(rank, stages, ranks)) for rank in range(ranks)]:
         return "another placement: Megatron-core puts stage s on rank s modulo the number of ranks"
     if case.json["schedule"]["name"] == "1f1b" and stages != ranks:

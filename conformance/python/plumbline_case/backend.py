@@ -64,6 +64,9 @@ class Backend:
     input_gradients = False
     parameter_hooks = False
     boundary_hooks = False
+    #: whether it runs several data-parallel replicas of the pipeline, and divides parameters among them if the case asks
+    replicas = False
+    shards_parameters = False
 
     # --- the job, set before prepare() -----------------------------------------------------------------------------
     #: this process, as torchrun, mpirun or plumbline-case started it; alone, it acts as all ranks of the pipeline
@@ -91,6 +94,14 @@ class Backend:
                 return f"no {what.replace('_', ' ')}"
         return None
 
+    def declines(self, case):
+        """Why plan declines the case, or None: first what no why_not() has to look at."""
+        if case.replicas > 1 and not self.replicas:
+            return f"{case.replicas} data-parallel replicas of the pipeline: this backend runs one"
+        if case.shards_parameters and not self.shards_parameters:
+            return "parameters divided among replicas: each replica of this backend keeps the whole"
+        return self.why_not(case)
+
     def start(self, job):
         """Called once, before the first case of a job: slow imports, connections between ranks. Under pytest the job
         lists no cases."""
@@ -103,6 +114,11 @@ class Backend:
         Alone (self.world_size is 1) a process acts as all case.ranks ranks and returns the results of all."""
         raise NotImplementedError(f"{type(self).__name__} has no run(case, prepared)")
 
+    def rank_in(self, case):
+        """Which rank of the case this process is. Override it for an engine that numbers the ranks of several replicas
+        otherwise than rank p of replica d as d * case.pipeline_ranks + p."""
+        return self.rank
+
     # --- the verbs -------------------------------------------------------------------------------------------------
 
     def describe(self):
@@ -114,7 +130,7 @@ class Backend:
             "delivers": names(self.delivers),
             "level": self.level,
             "order": self.order,
-            "features": names(self.features),
+            "features": [*names(self.features), *(["replicas"] if self.replicas else [])],
         }
         answer |= {"libtorch": self.libtorch} if self.libtorch else {}
         answer |= {"wire": names(self.wire)} if self.wire else {}
@@ -124,7 +140,7 @@ class Backend:
     def plan(self, job, folder):
         """An answer for each case of the job, whose paths are relative to `folder`."""
         for one in job["cases"]:
-            reason = self.why_not(load(os.path.join(folder, one["folder"])))
+            reason = self.declines(load(os.path.join(folder, one["folder"])))
             answer = {"id": one["id"], "schedule": one["schedule"], "supported": not reason}
             yield answer | ({"why": reason} if reason else {})
 
@@ -150,7 +166,7 @@ class Backend:
                 if not isinstance(results, Results):
                     raise TypeError(f"run() returned {type(results).__name__}; expected plumbline_case.Results")
                 files = [os.path.join(out, f"{one['results']}{rank}.safetensors") for rank in range(self.world_size)]
-                results.write(files[self.rank])
+                results.write(files[self.rank_in(case)])
                 self.barrier(files)
             except Exception as error:
                 traceback.print_exc()

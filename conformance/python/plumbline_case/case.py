@@ -1,5 +1,6 @@
 """A case folder as plumbline exports it."""
 
+import copy
 import csv
 import functools
 import os
@@ -31,6 +32,11 @@ def has_isolated_loss(program):
     )
 
 
+def writes_buffers(program):
+    """Whether a stage of program.json changes its buffers."""
+    return any(stage["buffer_updates"] for form in program["programs"] for stage in form["stages"])
+
+
 def _member(name):
     return property(lambda self: self.json[name], doc=f"`{name}` of case.json")
 
@@ -41,10 +47,16 @@ class Case:
     Tensors are NumPy arrays; bfloat16 ones are their bits, in uint16 (`bf16_to_f32`, `f32_to_bf16`).
     """
 
+    #: in a part that of_replica() made: the number that its micro-batch 0 has in the case, and in results
+    first_microbatch = 0
+    #: in such a part: whether the case's gradients are the mean over the replicas of those of their parts, else the sum
+    averages_replicas = False
+
     def __init__(self, folder):
         self.folder = folder
         self.json = read_json(os.path.join(folder, "case.json"), "case")
         self.program = read_json(os.path.join(folder, "program.json"), "program")
+        self._of_microbatches = self.microbatches  # those over which a batch in tensors.safetensors is divided
 
     @functools.cached_property
     def tensors(self):
@@ -55,7 +67,33 @@ class Case:
 
     id, truth, dtype, microbatches = map(_member, ("id", "truth", "dtype", "microbatches"))
     steps, stages = map(_member, ("steps", "stages"))
-    ranks = property(lambda self: self.json["mesh"]["pp"])
+    #: the ranks of one pipeline, and how many data-parallel replicas of it there are
+    pipeline_ranks, replicas = (property(lambda self, name=name: self.json["mesh"][name]) for name in ("pp", "dp"))
+    #: whether the replicas divide the parameters among them between their uses
+    shards_parameters = property(lambda self: self.json.get("shards_parameters", False))
+    #: all of them: rank r is rank r % pipeline_ranks of replica r // pipeline_ranks
+    ranks = property(lambda self: self.pipeline_ranks * self.replicas)
+
+    def of_replica(self, replica):
+        """The part of one data-parallel replica of the pipeline, as a case with one replica: its ranks, and its micro-batches,
+        which count from 0 there."""
+        if self.replicas == 1:
+            return self
+        own = self.microbatches // self.replicas
+        begin, divide_by = replica * own, self.json["gradients"]["divide_by"]
+        steps = [
+            step | {"microbatches": step["microbatches"][begin : begin + own]} if "microbatches" in step else step
+            for step in self.steps
+        ]
+        part = copy.copy(self)
+        part.first_microbatch, part.averages_replicas = begin, divide_by != 1
+        part.json = self.json | {
+            "mesh": self.json["mesh"] | {"dp": 1},
+            "microbatches": own,
+            "steps": steps,
+            "gradients": self.json["gradients"] | {"divide_by": divide_by / self.replicas if divide_by != 1 else 1},
+        }
+        return part
 
     def operators(self):
         """The names of all operators that the programs call."""
@@ -134,38 +172,45 @@ class Case:
     def schedule(self):
         """[rank][position]: the cells of schedule.csv as strings, without empty ones."""
         with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:
-            return [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
+            rows = [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
+        return rows[: self.ranks]  # of a replica: those of replica 0, whose micro-batches count from 0
 
     # --- the data of a step -------------------------------------------------------------------------------------
 
     def batch_inputs(self, step):
         """The whole batch, [input]; None for an input that the step lacks."""
-        return [self.tensors.get(f"step/{step}/input/{entry['name']}") for entry in self.json["inputs"]]
+        return self._inputs(step, 0, self.microbatches)
 
     def batch_target(self, step):
-        return self.tensors.get(f"step/{step}/target")
+        return self._target(step, 0, self.microbatches)
 
     def inputs(self, step, microbatch):
         """The inputs of stage 0 for a micro-batch, [input]."""
-        return [
-            self._chunk(x, entry["chunk"], microbatch)
-            for entry, x in zip(self.json["inputs"], self.batch_inputs(step), strict=True)
-        ]
+        return self._inputs(step, microbatch, microbatch + 1)
 
     def target(self, step, microbatch):
-        return self._chunk(self.batch_target(step), self.json["target"], microbatch)
+        return self._target(step, microbatch, microbatch + 1)
 
-    def _chunk(self, whole, chunk, microbatch):
-        """Of n rows the first n mod m micro-batches get one more than the others."""
-        if whole is None or chunk == "replicate":
+    def _inputs(self, step, begin, end):
+        entries = self.json["inputs"]
+        return [self._rows(f"step/{step}/input/{entry['name']}", entry["chunk"], begin, end) for entry in entries]
+
+    def _target(self, step, begin, end):
+        return self._rows(f"step/{step}/target", self.json["target"], begin, end)
+
+    def _rows(self, name, chunk, begin, end):
+        """Those of the micro-batches from `begin` to before `end`. Of n rows the first n mod m micro-batches get one more than
+        the others."""
+        whole, count = self.tensors.get(name), self._of_microbatches
+        if whole is None or chunk == "replicate" or end - begin == count:
             return whole
-        rows, more = divmod(whole.shape[chunk["dim"]], self.microbatches)
-        begin = microbatch * rows + min(microbatch, more)
-        return whole[(slice(None),) * chunk["dim"] + (slice(begin, begin + rows + (microbatch < more)),)]
+        rows, more = divmod(whole.shape[chunk["dim"]], count)
+        first, last = (m * rows + min(m, more) for m in (self.first_microbatch + begin, self.first_microbatch + end))
+        return whole[(slice(None),) * chunk["dim"] + (slice(first, last),)]
 
     def masks(self, step, stage, microbatch):
         """{name: mask}: the factors of a stage's random layers; empty without such layers, and in evaluation."""
-        prefix = f"step/{step}/mask/{stage}/{microbatch}/"
+        prefix = f"step/{step}/mask/{stage}/{self.first_microbatch + microbatch}/"
         return {key.removeprefix(prefix): mask for key, mask in self.tensors.items() if key.startswith(prefix)}
 
     def has_loss(self, step):

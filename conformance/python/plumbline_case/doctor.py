@@ -148,10 +148,11 @@ class Examination:
         try:
             ((_, status, reason),) = self.supervisor.run(job, self.out)
         except BackendError as error:
-            if str(error) != "run: ended with exit code 0":
+            said, _, hidden = str(error).partition("; ")
+            if said != "run: ended with exit code 0":
                 raise Fault(f"{error}; {self.log_of()}") from None
             events = "`@plumbline case 0 begins` and `... done` to standard output, each a line, and to flush it"
-            raise Fault(f"it said nothing; rank 0 has to print {events}") from None
+            raise Fault(f"it said nothing; rank 0 has to print {events}{hidden and '; ' + hidden}") from None
         if status:
             raise Fault(f"{reason}; {self.log_of()}")
         return "case 0 began and was done"

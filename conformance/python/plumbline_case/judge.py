@@ -15,6 +15,9 @@ from .tensors import read_stored
 
 # Gradients with a larger fraction of zeros prove too little: most wrong results would look the same.
 MOST_ZEROS = 0.75
+# A file of results is read whatever the case expects up to this size; a larger one up to so many times the expected bytes,
+# since it may have results of kinds that are not compared, and larger elements.
+USUAL_BYTES, TIMES_EXPECTED = 1 << 28, 8
 FAILURES = ("FAIL", "ERROR", "TIMEOUT", "MISTRUSTED", "XPASS")
 
 
@@ -41,7 +44,7 @@ def judge(case, files, delivers=None, name=str):
     """(status, clause) on the files of all ranks. `delivers`: the kinds of results that are compared; None: all.
     `name`: how an error names a file; rank_of() where its folder is gone when the sentence is read."""
     try:
-        results = merge(files, name)
+        results = merge(files, name, most_bytes(case, files))
     except FormatError as error:
         return "ERROR", one_line(str(error))
 
@@ -73,9 +76,17 @@ def failure(wrong, expected, results, stages, microbatches):
     return said + (f"; {pattern}" if pattern else "")
 
 
-def merge(files, name=str):
-    """{key: Stored} of all ranks. Raises FormatError if a file is malformed or if ranks contradict each other."""
-    ranks = [(name(file), read_results(file, name)) for file in files]
+def most_bytes(case, files):
+    if all(os.lstat(file).st_size <= USUAL_BYTES for file in files if os.path.lexists(file)):
+        return USUAL_BYTES
+    expected = sum(stored.array.nbytes for stored in case.expected().values())
+    return max(USUAL_BYTES, TIMES_EXPECTED * expected)
+
+
+def merge(files, name=str, most=USUAL_BYTES):
+    """{key: Stored} of all ranks. Raises FormatError if a file is malformed, is larger than `most` bytes or is no regular
+    file, or if ranks contradict each other."""
+    ranks = [(name(file), read_results(file, name, most)) for file in files]
     merged = {}
     for file, results in ranks:
         for key, stored in results.items():
@@ -92,17 +103,17 @@ def merge(files, name=str):
     return merged
 
 
-def read_file(file, name=str):
+def read_file(file, name=str, most=USUAL_BYTES):
     try:
-        return read_stored(file)
+        return read_stored(file, most, follow=False)
     except FileNotFoundError:
         raise FormatError(f"no results in {name(file)}") from None
     except FormatError as error:  # which begins with the file
         raise FormatError(name(file) + str(error).removeprefix(file)) from None
 
 
-def read_results(file, name=str):
-    results = read_file(file, name)
+def read_results(file, name=str, most=USUAL_BYTES):
+    results = read_file(file, name, most)
     for key in results:
         try:
             parse_key(key)

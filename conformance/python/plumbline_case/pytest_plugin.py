@@ -72,7 +72,7 @@ class CaseTest(pytest.Item):
         case = load(entry.folder)
         if case.truth != "exact" or not case.has_expected():
             pytest.skip(f"{case.truth} truth needs the oracle: plumbline run")
-        if reason := self._backend.why_not(case):
+        if reason := self._backend.declines(case):
             pytest.skip(reason)
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "rank0.safetensors")

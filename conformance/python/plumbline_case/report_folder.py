@@ -14,6 +14,7 @@ import re
 from .case import Case
 from .judge import Verdict, judge
 from .number_text import one_line
+from .regular import expect_folders
 from .schema import FormatError
 
 LEFT_NOTHING = ("unsupported", "skipped", "error", "timeout", "not-run")
@@ -82,11 +83,13 @@ def result_prefix(case, schedule):
 
 def rank_files(prefix, transport, ranks):
     """The result files of a run: of our own runtime one for each rank, of a foreign backend ("own") those that exist.
-    Raises FormatError for a file of a rank that the run does not have."""
+    Raises FormatError for a file of a rank that the run does not have, and for a link in the place of its folder."""
+    folder, start = os.path.split(prefix)
+    schedules, case = os.path.split(folder)
+    expect_folders(os.path.dirname(schedules), os.path.join(os.path.basename(schedules), case))
     if transport != "own":
         return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
     found = {}
-    folder, start = os.path.split(prefix)
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         match = re.fullmatch(re.escape(start) + r"(0|[1-9][0-9]*)\.safetensors", name)
         if match:
@@ -138,7 +141,7 @@ class Checker:
             )
         except FormatError as error:
             return "ERROR", str(error)
-        if not any(map(os.path.exists, files)):
+        if not any(map(os.path.lexists, files)):
             return "NOT RUN", "the run ended before it"
         folder = os.path.join(self.corpus, run["case"], f"{run['schedule']}-{run['ranks']}")
         if not os.path.exists(os.path.join(folder, "case.json")):

@@ -60,9 +60,12 @@ class Run:
         jobs = {}
         for entry in self.entries:
             jobs.setdefault(entry.ranks, []).append(entry)
-        for ranks, of_job in sorted(jobs.items()):
-            self._run_job(ranks, of_job)
-        self._record()
+        try:
+            for ranks, of_job in sorted(jobs.items()):
+                self._run_job(ranks, of_job)
+        finally:
+            if self._verdicts:
+                self._record()
         return self._verdicts
 
     def _run_job(self, ranks, of_job):

@@ -17,6 +17,8 @@ import time
 from .reasons import reason_in
 from .schema import FormatError, check
 
+# Behind a launcher's label, an event is none.
+HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
 EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
 START = 120.0  # seconds until describe and plan end, and until run's first event
 GRACE = 2.0  # seconds in which the other ranks may end after one has failed
@@ -100,7 +102,7 @@ class Supervisor:
         """Runs the cases of the job, whose files are relative to `out`. Yields (case, status, reason) as they end:
         status None: it is done, and its files can be judged; else "ERROR" or "TIMEOUT". Raises BackendError if the
         backend ends before the first event."""
-        left, started = list(job["cases"]), False
+        left, started, repeated = list(job["cases"]), False, False
         while left:
             job_file = os.path.join(out, "job.json")
             write_json(job_file, job | {"cases": left})
@@ -111,6 +113,9 @@ class Supervisor:
                     number = int(match[1]) if match else None
                     if not match or number != reported or (match[2] == "begins") != (running is None):
                         processes.problem = f"an event that does not follow: {event[:80]}"
+                        repeated = bool(match) and (number < reported or number == reported and running is not None)
+                        if repeated:
+                            processes.problem += " (only one process may print events: do two act as rank 0?)"
                         break
                     started = True
                     if match[2] == "begins":
@@ -125,7 +130,9 @@ class Supervisor:
                 reported += 1
             elif not started:
                 raise BackendError(f"run: {processes.reason()}")
-            elif reported == 0 or processes.succeeded():
+            if repeated and reported == len(left):
+                raise BackendError(f"run: {processes.reason()}")
+            if repeated or running is None and (reported == 0 or processes.succeeded()):
                 for case in left[reported:]:
                     yield case, "ERROR", f"did not begin: {processes.reason()}"
                 return
@@ -137,6 +144,8 @@ class Processes:
 
     def __init__(self, supervisor, verb, ranks):
         self._log, self.problem, self.late = supervisor.log, None, False
+        #: the first line with an event behind other words
+        self.hidden = None
         #: of the cases that have ended
         self.told = []
         self._log_begin = os.path.getsize(self._log) if os.path.exists(self._log) else 0
@@ -183,6 +192,8 @@ class Processes:
                 if more and line.startswith("@plumbline"):
                     yield line
                     deadline = time.monotonic() + seconds()
+                elif more and not self.hidden and HIDDEN.fullmatch(line[:200].rstrip()):
+                    self.hidden = line[:200].rstrip()
                 continue
             except queue.Empty:
                 pass
@@ -213,6 +224,12 @@ class Processes:
         return not self.problem and not self.late and bool(self.codes) and not any(self.codes) and None not in self.codes
 
     def reason(self):
+        if not self.hidden:
+            return self._ending()
+        words = "on standard output is no event, since other words precede it; let the launcher print lines without its labels"
+        return f'{self._ending()}; "{self.hidden}" {words}'
+
+    def _ending(self):
         if self.problem:
             return self.problem
         if self.late:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .regular import open_regular
 from .schema import FormatError
 
 # NumPy has no bfloat16: BF16 is read and written as its bits, in uint16. Cases and results have no U16.
@@ -65,10 +66,13 @@ def is_entry(entry):
     )
 
 
-def read_stored(path):
-    """{name: Stored}. Raises FormatError for anything but one well-formed file."""
-    with open(path, "rb") as file:
+def read_stored(path, most=None, follow=True):
+    """{name: Stored}. Raises FormatError for anything but one well-formed file, and for one of more than `most` bytes; its
+    data are read only if its size and its header agree. `follow` as in open_regular()."""
+    with open_regular(path, follow) as file:
         size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise FormatError(f"{path}: {size} bytes; expected at most {most}")
         start = file.read(8)
         if len(start) < 8:
             raise FormatError(f"{path}: {size} bytes are too few for a safetensors file")
@@ -79,27 +83,37 @@ def read_stored(path):
             header = json.loads(file.read(length).decode())
         except ValueError as error:
             raise FormatError(f"{path}: the header is not JSON ({error})") from None
-        data = file.read()
+        entries = checked_entries(path, header, size - 8 - length)
+        data = file.read(size - 8 - length)
+    if len(data) < size - 8 - length:
+        raise FormatError(f"{path}: it became shorter while it was read")
+    tensors = {}
+    for name, dtype, shape, begin in entries:
+        count = math.prod(shape)
+        array = np.frombuffer(data, dtype=DTYPES[dtype], count=count, offset=begin) if count else np.empty(0, DTYPES[dtype])
+        tensors[name] = Stored(dtype, array.reshape(shape).copy())
+    return tensors
+
+
+def checked_entries(path, header, size):
+    """[(name, dtype, shape, begin)] of the header of a file with `size` bytes of data, which the tensors tile."""
     if not isinstance(header, dict):
         raise FormatError(f"{path}: the header is not an object")
     header.pop("__metadata__", None)
     for name, entry in header.items():
         if not is_entry(entry):
             raise FormatError(f"{path}: {name}: expected a dtype, a shape and data_offsets, got {json.dumps(entry)[:80]}")
-    tensors = {}
-    used = 0
+    entries, used = [], 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
-        dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
-        count = math.prod(shape)
-        if begin != used or end - begin != count * dtype.itemsize or end > len(data):
+        shape = entry["shape"]
+        if begin != used or end - begin != math.prod(shape) * DTYPES[entry["dtype"]].itemsize or end > size:
             raise FormatError(f"{path}: {name}: data_offsets [{begin}, {end}] do not fit shape {shape} or the file")
         used = end
-        array = np.frombuffer(data, dtype=dtype, count=count, offset=begin) if count else np.empty(0, dtype)
-        tensors[name] = Stored(entry["dtype"], array.reshape(shape).copy())
-    if used != len(data):
-        raise FormatError(f"{path}: {len(data) - used} bytes after the last tensor")
-    return tensors
+        entries.append((name, entry["dtype"], shape, begin))
+    if used != size:
+        raise FormatError(f"{path}: {size - used} bytes after the last tensor")
+    return entries
 
 
 def read_tensors(path):

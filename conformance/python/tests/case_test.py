@@ -111,6 +111,24 @@ class Files(unittest.TestCase):
         self.change("case.json", lambda document: document["loss"].update(class_weights=[1.0]))
         self.assertEqual(Toy().why_not(load(self.case)), "no class_weights")
 
+    def test_replicas_are_declined_by_backends_that_have_one(self):
+        def edit(document):
+            document["mesh"] = {"pp": 2, "dp": 2, "tp": 1}
+
+        self.change("case.json", edit)
+        reason = "2 data-parallel replicas of the pipeline: this backend runs one"
+        self.assertEqual(self.planned(Toy()), {"id": "x", "schedule": "1f1b", "supported": False, "why": reason})
+        several = type("Several", (Toy,), {"replicas": True})()
+        self.assertTrue(self.planned(several)["supported"])
+        self.assertIn("replicas", several.describe()["features"])
+        self.assertNotIn("replicas", Toy().describe()["features"])
+        self.change("case.json", lambda document: [edit(document), document.update(shards_parameters=True)])
+        self.assertIn("parameters divided among replicas", self.planned(several)["why"])
+
+    def planned(self, backend):
+        (answer,) = backend.plan({"cases": [{"id": "x", "schedule": "1f1b", "folder": self.case}]}, "/")
+        return answer
+
     def test_another_version(self):
         self.change("program.json", lambda document: document.update(opset=2))
         self.assertIn("program.json: opset: expected 1, got 2", self.refusal())
@@ -200,6 +218,42 @@ class Data(unittest.TestCase):
             self.assertEqual(rows, [len(piece) for piece in np.array_split(whole, case.microbatches)])
             self.assertGreater(len(set(rows)), 1)
             np.testing.assert_array_equal(np.concatenate([case.target(0, m) for m in range(case.microbatches)]), whole)
+
+    def test_replicas_divide_the_micro_batches(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = export(folder, "uneven-mean")
+            with open(os.path.join(path, "case.json"), encoding="utf-8") as file:
+                document = json.load(file)
+            document["mesh"] = {"pp": 2, "dp": 2, "tp": 1}
+            with open(os.path.join(path, "case.json"), "w", encoding="utf-8") as file:
+                json.dump(document, file)
+            case = load(path)
+            parts = [case.of_replica(number) for number in range(2)]
+            self.assertEqual((case.ranks, case.pipeline_ranks, case.replicas), (4, 2, 2))
+            half = case.microbatches // 2
+            for number, part in enumerate(parts):
+                self.assertEqual((part.ranks, part.replicas, part.microbatches), (2, 1, half))
+                self.assertEqual(part.first_microbatch, number * half)
+                self.assertEqual(part.averages_replicas, document["gradients"]["divide_by"] != 1)
+                for m in range(half):
+                    of_whole = number * half + m
+                    np.testing.assert_array_equal(part.inputs(0, m)[0], case.inputs(0, of_whole)[0])
+                    np.testing.assert_array_equal(part.target(0, m), case.target(0, of_whole))
+                    self.assertEqual(part.loss_weight(0, m), case.loss_weight(0, of_whole))
+                pieces = [case.inputs(0, number * half + m)[0] for m in range(half)]
+                np.testing.assert_array_equal(part.batch_inputs(0)[0], np.concatenate(pieces))
+            self.assertIs(parts[0].of_replica(0), parts[0])
+
+    def test_masks_of_a_replica(self):
+        with tempfile.TemporaryDirectory() as folder:
+            case = load(export(folder, "dropout"))
+            case.json["mesh"] = {"pp": 2, "dp": 2, "tp": 1}
+            part = case.of_replica(1)
+            found = [(stage, m) for stage in range(case.stages) for m in range(part.microbatches) if part.masks(0, stage, m)]
+            self.assertGreater(len(found), 0)
+            for stage, m in found:
+                for name, mask in part.masks(0, stage, m).items():
+                    np.testing.assert_array_equal(mask, case.masks(0, stage, m + part.microbatches)[name])
 
     def test_keys(self):
         results = Results()

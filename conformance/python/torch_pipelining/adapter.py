@@ -6,7 +6,7 @@ usage: adapter.py [--stages manual|static|traced] [--alone] describe
 
 `run` starts its ranks itself, or under torchrun or mpirun is one of them (plumbline_case/torch_distributed/gloo.py).
 support.py states which cases are supported; execution.py turns a case into stages and a schedule. With --alone the cases
-in which the adapter does a user's work run without that help (help.py).
+in which the adapter does a user's work run without that help (help.py). replicas.py has data-parallel replicas.
 """
 
 import argparse
@@ -18,7 +18,7 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 from help import helps, why_not_alone  # noqa: E402
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
-from support import Files, why_not  # noqa: E402
+from support import Files, why_not, why_not_replicated  # noqa: E402
 
 TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "optimizer-state", "hook-calls")
 MODULES = ("forward", "backward", "input-grad", *TRACED)
@@ -29,20 +29,23 @@ class Pipelining(GlooBackend):
     version = GlooBackend.libtorch
     imports = ("torch.distributed.pipelining", "torch.utils.checkpoint")
 
+    replicas = shards_parameters = True
+
     def __init__(self, stages, alone):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")
         self.name = f"torch.distributed.pipelining ({stages} stages{', alone' if alone else ''})"
         self.stages, self.alone, self.delivers = stages, alone, DELIVERS[stages]
 
     def why_not(self, case):
-        files = Files(case.folder)
-        reason = why_not(files, self.version, self.stages == "traced")
-        return reason or (why_not_alone(files, self.version) if self.alone else None)
+        parts, traced = [Files(case.of_replica(number)) for number in range(case.replicas)], self.stages == "traced"
+        reasons = [why_not(files, self.version, traced) for files in parts] + [why_not_replicated(case, traced)]
+        reasons += [why_not_alone(parts[0], self.version)] if self.alone else []
+        return next(filter(None, reasons), None)
 
     def prepare(self, case):
         from execution import Execution
 
-        return Execution(case.folder, self.stages, self.delivers, self.alone)
+        return Execution(case.folder, self)
 
     def run(self, case, prepared):
         prepared.run()

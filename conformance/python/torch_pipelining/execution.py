@@ -16,30 +16,36 @@ from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
 from given import Given, leaf
 from parameters import Parameters, share
 from recorder import Recorder
+from replicas import Replicas, part, whole
 from routed import Routed
-from support import CLASSES, SINGLE, Files, plain
+from support import CLASSES, SINGLE, Files, before_batches, plain
 
 DEVICE = torch.device("cpu")
 
 
 class Execution:
-    """`kind` is how stages are built: "manual" (PipelineStage, which infers shapes at run time), "static"
-    (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help."""
+    """`backend` is the adapter. Its `stages` are how stages are built: "manual" (PipelineStage, which infers shapes at run
+    time), "static" (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help."""
 
-    def __init__(self, folder, kind, delivers, alone):
-        self.case, self.files = load(folder), Files(folder)
-        self.recorder = Recorder(set(delivers) & set(self.case.json["results"]), self.case)
+    def __init__(self, folder, backend):
+        case = load(folder)
+        self.replicas = Replicas(case, backend.timeout)
+        self.case = case.of_replica(self.replicas.number)
+        self.files = Files(self.case)
+        kinds = set(backend.delivers) & set(self.case.json["results"])
+        self.recorder = Recorder(kinds, self.case, self.replicas.loss_factor())
         self.step = 0
-        self.kind, self.alone, self.rank = kind, alone, dist.get_rank()
-        self.own = self.files.placement()[self.rank]
+        self.kind, self.alone = backend.stages, backend.alone
+        self.own = self.files.placement()[self.replicas.rank]
         self.modules = {}
-        stages = self._traced() if kind == "traced" else self._manual()
-        self.parameters = Parameters(self.case, {s: getattr(m, "stage", m) for s, m in self.modules.items()}, alone)
+        stages = self._traced() if self.kind == "traced" else self._manual()
+        roots = {s: getattr(m, "stage", m) for s, m in self.modules.items()}
+        self.parameters = Parameters(self.case, roots, self.replicas, self.alone)
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
         batches = [x for i, step in enumerate(self.case.steps) if "microbatches" in step for x in self.case.batch_inputs(i)]
         # PyTorch accepts None only as a keyword argument; and the case may require keywords.
-        self.by_keyword = kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
+        self.by_keyword = self.kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
         if self.case.json["parameter_hooks"]:
             for _, name, parameter in self.parameters.all():
@@ -51,11 +57,14 @@ class Execution:
     def _manual(self):
         self.modules = {s: Routed(self.case, s, self.recorder, self._weighed).train() for s in self.own}
         share([module.stage for module in self.modules.values()])
+        for step in before_batches(self.case):
+            self._freeze(step, [*itertools.chain(*(module.stage.named_parameters() for module in self.modules.values()))])
         return [self._stage(s, module) for s, module in self.modules.items()]
 
     def _stage(self, index, module):
         shapes = self._shapes(index) if self.kind == "static" else {}
-        stage = pipelining.PipelineStage(module, index, self.case.stages, DEVICE, **shapes)
+        replicated = self.replicas.replicated(module, index)
+        stage = pipelining.PipelineStage(replicated, index, self.case.stages, DEVICE, group=self.replicas.pipeline, **shapes)
         if self.case.json["recompute"] == "except-last":
             stage.register_forward_context(module.told)
         self.recorder.watch(stage, module)
@@ -99,7 +108,7 @@ class Execution:
         if self.alone or not hasattr(stage, "_get_init_p2p_neighbors_ops"):
             return
         operations = stage._get_init_p2p_neighbors_ops
-        stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.group_peer != self.rank]
+        stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.peer != dist.get_rank()]
 
     def _masks(self, step, stages, microbatch):
         return {
@@ -142,8 +151,9 @@ class Execution:
         return loss if self._loss_weight() == 1 else loss * self._loss_weight()
 
     def _loss_weight(self):
-        """The loss scale: support.py declines cases whose micro-batches weigh differently."""
-        return self.case.steps[self.step]["microbatches"][0].get("loss_weight", 1)
+        """The loss scale, times what undoes the average over replicas: support.py declines cases whose micro-batches weigh
+        differently."""
+        return self.case.steps[self.step]["microbatches"][0].get("loss_weight", 1) * self.replicas.loss_factor()
 
     def _weighed(self, loss):
         """A loss of an early stage, as it is a result, and the gradient from which its backward begins."""
@@ -165,12 +175,16 @@ class Execution:
             elif step["kind"] == "read":
                 self._gradients()
             else:
-                for _, name, parameter in self.parameters.all():
-                    if name in step["parameters"]:
-                        parameter.requires_grad_(step["kind"] == "unfreeze")
+                self._freeze(step, [key[1:] for key in self.parameters.all()])
             if number == len(self.case.steps) - 1:
                 self._state()
             self.recorder.end()
+
+    def _freeze(self, step, parameters):
+        """A step that freezes or unfreezes some of these (name, parameter); others change nothing."""
+        for name, parameter in parameters:
+            if name in step.get("parameters", ()):
+                parameter.requires_grad_(step["kind"] == "unfreeze")
 
     def _batch(self, number, step):
         train = step["kind"] == "train"
@@ -215,7 +229,7 @@ class Execution:
         return divided
 
     def _gradients(self):
-        for name, gradient in self.parameters.gradients().items():
+        for name, gradient in self.parameters.whole_gradients().items():
             self.recorder.put("grad", None, None, name, gradient)
 
     def _hook_calls(self):
@@ -273,7 +287,7 @@ class Execution:
                 if name in canonical:
                     self.recorder.put("buffer", None, None, name, buffer)
         for _, name, parameter in self.parameters.all():
-            self.recorder.put("param", None, None, name, parameter)
+            self.recorder.put("param", None, None, name, whole(part(parameter), parameter))
         self.parameters.put_states(self.recorder.put)
 
 

@@ -13,6 +13,7 @@ HELP = {
     "target": "a loss without a target gets an unused one",
     "messages": "the first messages of 2.11 from a rank to itself are omitted",
     "loss": "losses are divided, added and scaled in the loss function",
+    "replicas": "losses are multiplied by the number of replicas where the case has their sum: DDP and FSDP have their mean",
 }
 # PyTorch has no place for these.
 NECESSARY = {

@@ -9,9 +9,10 @@ from plumbline_case.torch import Results
 class Recorder:
     """Records between begin(step) and end(); other calls of a stage (PyTorch probing for shapes) are not recorded."""
 
-    def __init__(self, kinds, case):
+    def __init__(self, kinds, case, loss_factor=1):
+        """`case` is a replica's part; `loss_factor` is what multiplies each loss beyond what the case asks for."""
         self.results = Results()
-        self._kinds, self._case = kinds, case
+        self._kinds, self._case, self._loss_factor = kinds, case, loss_factor
         self._step, self._stage, self._microbatch = None, None, None
         self.outputs_of_stages = False  # whether outputs are recorded as the last stage makes them, not as step() returns them
         self._calls = collections.Counter()
@@ -25,6 +26,9 @@ class Recorder:
 
     def put(self, kind, stage, microbatch, name, tensor):
         if kind in self._kinds and self._step is not None and tensor is not None:
+            if kind in ("backward", "input-grad") and self._loss_factor != 1:
+                tensor = tensor / self._loss_factor
+            microbatch = None if microbatch is None else self._case.first_microbatch + microbatch
             self.results.put(self._step, kind, stage, microbatch, name, tensor)
 
     def watch(self, stage, routed=None):

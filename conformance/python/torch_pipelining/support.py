@@ -3,12 +3,10 @@
 Cases that it accepts and computes wrongly are not excluded here: they are run, and delivered unchanged.
 """
 
-import json
-import os
+import itertools
 import re
-from csv import reader
 
-from plumbline_case.case import has_isolated_loss
+from plumbline_case.case import has_isolated_loss, writes_buffers
 
 # plumbline's names of schedules that are a class in PyTorch.
 CLASSES = {
@@ -26,18 +24,10 @@ COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)$")
 
 
 class Files:
-    """The parts of an exported case that the decision needs, read without torch."""
+    """The parts of a case, or of one of its replicas, that the decision needs."""
 
-    def __init__(self, folder):
-        self.case = self._json(folder, "case.json")
-        self.program = self._json(folder, "program.json")
-        with open(os.path.join(folder, "schedule.csv"), newline="", encoding="utf-8") as file:
-            self.rows = [[cell.strip() for cell in row if cell.strip()] for row in reader(file)]
-
-    @staticmethod
-    def _json(folder, name):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            return json.load(file)
+    def __init__(self, case):
+        self.case, self.program, self.rows = case.json, case.program, case.schedule()
 
     def computations(self):
         """[rank][position]: (stage, letter, micro-batch); the actions of a group in order."""
@@ -66,6 +56,42 @@ def why_not(files, version, traced):
     if (checks_shapes or traced) and (reason := _shapes(files)):
         return reason
     return _traced(files) if traced else _values(files)
+
+
+def why_not_replicated(case, traced):
+    """None if DDP, or FSDP where the case divides parameters, can keep its replicas equal, else the reason."""
+    if case.replicas == 1:
+        return None
+    if traced:
+        return "replicas of traced stages: such a stage reads its module's graph, which DDP's module does not have"
+    if any(step["kind"] in ("freeze", "unfreeze") for step in case.steps[len(before_batches(case)) :]):
+        return "freezing between steps: DDP and FSDP are set up for the parameters that learn at first"
+    if writes_buffers(case.program):
+        return "stages that write buffers: each replica's are those of its own micro-batches"
+    return (_in_fsdp if case.shards_parameters else _in_ddp)(case)
+
+
+def before_batches(case):
+    """The steps before the first one with micro-batches, when a user has not made stages yet."""
+    return list(itertools.takewhile(lambda step: "microbatches" not in step, case.steps))
+
+
+def _in_ddp(case):
+    for own in Files(case.of_replica(0)).placement():
+        if any(len(set(parameter["stages"]) & set(own)) > 1 for parameter in case.program["parameters"]):
+            return "a parameter of several stages of a rank: DDP says that two of its modules must not share one"
+    return None
+
+
+def _in_fsdp(case):
+    if case.json["parameter_hooks"]:
+        return "hooks on parameters: under FSDP a user has parts of parameters, on which autograd calls none"
+    if any(parameter["shape"] == [] for parameter in case.program["parameters"]):
+        return "a parameter without dimensions: fully_shard refuses it"
+    for stage in range(case.stages):
+        if len({parameter["dtype"] for parameter in case.program["parameters"] if stage in parameter["stages"]}) > 1:
+            return "a stage with parameters of several element types: fully_shard refuses it"
+    return None
 
 
 def plain(case):
@@ -171,7 +197,7 @@ def _recomputation(files, early, traced):
         return "recomputation: a traced pipe keeps no checkpoints of the user's modules"
     if early and files.case["recompute"] == "except-last":
         return "recomputation of some micro-batches: a stage is not told its micro-batch (up to 2.12)"
-    if any(stage["buffer_updates"] for program in files.program["programs"] for stage in program["stages"]):
+    if writes_buffers(files.program):
         return "recomputation of a stage that writes buffers: torch.utils.checkpoint writes them again"
     return None
 

@@ -2,6 +2,8 @@
 
 #include "conformance/judge/judge_files.h"
 #include "conformance/recording/judge_recording.h"
+#include "runtime/io/regular_file.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -10,9 +12,9 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::error_code none;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, none))
+    if (entry.symlink_status(none).type() == fs::file_type::regular) files.push_back(entry.path());
   return files;
 }
 
@@ -25,8 +27,9 @@ RunConditions conditions_of(const PlannedRun& run, int microbatches, const Backe
 }
 
 std::string first_there(const std::vector<fs::path>& files, const ReportFolder& report) {
+  std::error_code none;
   for (const fs::path& file : files)
-    if (fs::exists(file)) return file.lexically_relative(report.path()).string();
+    if (fs::exists(file, none)) return file.lexically_relative(report.path()).string();
   return {};
 }
 
@@ -45,9 +48,14 @@ RunArtifacts artifacts_of(const PlannedRun& run, const ReportFolder& report, con
 Finding judge_artifacts(const PlannedRun& run, int microbatches, const ReportFolder& report,
                         const BackendDescription& backend, Judge& judge) {
   const JobCase item = job_case(run);
-  if (backend.level == CaseLevel::Own)
-    return judge_recording(report.baseline_recording(item.id), report.recording(item, run.id.ranks), run.id.ranks,
-                           backend.delivers);
+  if (backend.level == CaseLevel::Own) {
+    const fs::path one = report.baseline_recording(item.id), several = report.recording(item, run.id.ranks);
+    for (const fs::path& folder : {one, several})
+      if (const std::string wrong = why_no_folder(report.results(), folder.lexically_relative(report.results()));
+          !wrong.empty())
+        return {.truth = reference::Truth::SameOrder, .status = Status::Error, .reason = one_line(wrong)};
+    return judge_recording(one, several, run.id.ranks, backend.delivers);
+  }
   return judge_files(judge, output_of(run, report), item, conditions_of(run, microbatches, backend));
 }
 

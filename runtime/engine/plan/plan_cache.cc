@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/lowering/replica_actions.h"
 
 namespace plumbline::engine {
 namespace {
@@ -65,18 +66,23 @@ void refuse_written_buffers(const schedule::Schedule& schedule, const split::Pip
   }
 }
 
-/// The schedule with its transfers, checked against the model's edges.
-schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule& schedule, bool backward) {
-  schedule::Schedule lowered = backward ? schedule : forwards_only(schedule);
+/// The schedule with its transfers, and with actions of whole stages if `options` ask for them; checked against the
+/// model's edges.
+schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule& schedule,
+                               const schedule::ReplicaOptions& replicas, bool backward) {
+  schedule::Schedule lowered = schedule;
+  if (!schedule::has_communication(lowered)) lowered = schedule::with_replica_actions(lowered, replicas);
+  if (!backward) lowered = forwards_only(lowered);
   const std::vector<schedule::StageEdge> edges = stage_edges(pipe);
-  if (!schedule::has_communication(lowered)) lowered = schedule::lower(lowered, edges);
+  if (!schedule::has_transport(lowered)) lowered = schedule::lower(lowered, edges);
   schedule::require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
   return lowered;
 }
 
 void require_tags(const EngineContext& context, const Plan& plan) {
   // Strides travel under separate tags.
-  const int64_t tags = (context.options.keep_strides ? 2 : 1) * plan.tag_count() + kCopyTags;
+  const int64_t tags =
+      (context.options.keep_strides ? 2 : 1) * plan.tag_count() + CopyTags::count(context.schedule.stages);
   if (tags > context.transport.max_tag())
     throw InputError("engine: " + std::to_string(plan.channels.size()) + " boundary values times " +
                      std::to_string(context.schedule.microbatches) +
@@ -111,12 +117,14 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
                      " stages, the model's split points make " + std::to_string(pipe.num_stages()));
   made->backward = training && context_.options.loss;
   refuse_written_buffers(schedule, pipe);
-  made->actions = std::move(lowered_for(pipe, schedule, made->backward).ranks[context_.transport.rank()]);
+  made->actions = std::move(
+      lowered_for(pipe, schedule, context_.options.replicas, made->backward).ranks[context_.transport.rank()]);
   require_tags(context_, made->plan);
   check_recompute(context_.options.recompute, pipe);
   std::map<int, std::vector<std::string>> choices;
   for (int stage : context_.stages) choices.emplace(stage, add_stage(*made, stage));
   made->copies = parameter_copies(context_.states, pipe.shared, schedule);
+  add_shards(*made);
   const auto deadline = [&] { return transport::Deadline::after(context_.options.timeout); };
   check_with_peers(made->plan, context_.transport, deadline());
   // Called even if this rank does not partition: another one may.
@@ -150,6 +158,25 @@ std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
   for (int replica = 0; replica < context_.schedule.replicas(); ++replica)
     added.consumers.push_back(count_consumers(context_, plan, stage, replica));
   return choices;
+}
+
+void PlanCache::add_shards(StepPlan& made) {
+  for (size_t i = 0; i < context_.stages.size(); ++i) {
+    const int stage = context_.stages[i];
+    const auto gathers = [&](const schedule::Action& action) {
+      return action.type == schedule::ActionType::UNSHARD && action.stage == stage;
+    };
+    std::vector<int> ranks = ranks_of_stage(context_.schedule, stage);
+    if (ranks.size() == 1 || std::ranges::none_of(made.actions, gathers)) continue;
+    std::vector<at::Tensor> others;
+    for (const auto& [other, state] : context_.states) {
+      for (const auto& [name, buffer] : state.buffers) others.push_back(buffer);
+      if (other == stage) continue;
+      for (const auto& [name, parameter] : state.parameters) others.push_back(parameter);
+    }
+    made.stages[i].shards = std::make_unique<ParameterShards>(*made.stages[i].state, others, std::move(ranks),
+                                                              context_.transport, context_.copy_tags().gather(stage));
+  }
 }
 
 }  // namespace plumbline::engine

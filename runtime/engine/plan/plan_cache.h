@@ -1,14 +1,16 @@
 // PlanCache: makes the plans of steps, once for each list of micro-batch shapes.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/engine/context.h"
-#include "runtime/engine/gradients.h"
 #include "runtime/engine/plan/plan.h"
 #include "runtime/engine/plan/shape_key.h"
+#include "runtime/engine/replicas/parameter_copies.h"
+#include "runtime/engine/replicas/parameter_shards.h"
 
 namespace plumbline::engine {
 
@@ -20,6 +22,8 @@ struct StepPlan {
     const split::StageState* state = nullptr;
     /// [replica][graph output]: the number of consuming stages on this rank, plus 1 if other ranks hold consumers.
     std::vector<std::vector<int>> consumers;
+    /// Null unless the list gathers the stage's parameters.
+    std::unique_ptr<ParameterShards> shards;
   };
 
   Plan plan;
@@ -27,6 +31,10 @@ struct StepPlan {
   std::vector<Stage> stages;              ///< in the order of EngineContext::stages
   bool backward = false;                  ///< whether the step has a backward: training with a loss
   std::vector<ParameterCopies> copies;
+
+  bool shards_parameters() const {
+    return std::ranges::any_of(stages, [](const Stage& stage) { return stage.shards != nullptr; });
+  }
 };
 
 class PlanCache {
@@ -50,6 +58,7 @@ class PlanCache {
  private:
   std::unique_ptr<StepPlan> make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
   std::vector<std::string> add_stage(StepPlan& made, int stage);
+  void add_shards(StepPlan& made);
 
   EngineContext& context_;
   PipeSource source_;

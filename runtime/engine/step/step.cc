@@ -12,7 +12,8 @@ Step::Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool tr
       training_(training),
       batch_(batch),
       loss_weights_(std::move(loss_weights)),
-      courier_(context, plan.plan.tag_count(), buffers.sends) {
+      courier_(context, plan.plan.tag_count(), buffers.sends),
+      sums_(context.states, plan.copies, context.transport, context.copy_tags()) {
   const int microbatches = context.schedule.microbatches;
   buffers_.microbatches.resize(context.stages.size() * microbatches);
   if (context.options.trace) result_.trace.reserve(plan.actions.size());
@@ -23,6 +24,7 @@ Step::Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool tr
 
 void Step::execute(const schedule::Action& action, StageRunner* substitute) {
   substitute_ = substitute;
+  if (schedule::is_compute(action.type)) require_parameters(action);
   const auto [stage, microbatch] = std::pair(action.stage, action.microbatch);
   switch (action.type) {
     case schedule::ActionType::RECV_F:
@@ -45,26 +47,50 @@ void Step::execute(const schedule::Action& action, StageRunner* substitute) {
     case schedule::ActionType::WAIT_SEND_B:
       return courier_.wait_send(action);
     case schedule::ActionType::UNSHARD:
+      if (shards_of(stage)) shards_of(stage)->begin_gather();
+      return;
     case schedule::ActionType::RESHARD:
+      if (shards_of(stage)) shards_of(stage)->shard(deadline());
+      return;
     case schedule::ActionType::REDUCE_GRAD:
+      return sums_.begin(stage);
     case schedule::ActionType::WAIT_REDUCE_GRAD:
-      return;  // nothing is sharded over a data-parallel group
+      return sums_.finish(stage, deadline());
   }
+}
+
+void Step::shard_parameters() {
+  for (const StepPlan::Stage& stage : plan_.stages)
+    if (stage.shards) stage.shards->shard(deadline());
+}
+
+/// The list was validated, but a user's function may have taken the place of an UNSHARD.
+void Step::require_parameters(const schedule::Action& action) {
+  ParameterShards* shards = shards_of(action.stage);
+  if (shards == nullptr) return;
+  if (shards->is_sharded()) throw Error("the parameters of stage " + std::to_string(action.stage) + " are sharded");
+  shards->finish_gather(deadline());
 }
 
 void Step::finish() {
   courier_.finish_sends();
   result_.times.waiting = courier_.waiting();
+  for (const StepPlan::Stage& stage : plan_.stages)
+    if (stage.shards) stage.shards->begin_gather();
+  for (const StepPlan::Stage& stage : plan_.stages)
+    if (stage.shards) stage.shards->finish_gather(deadline());
   if (!plan_.backward) return;
-  sum_copies(context_.states, plan_.copies, context_.transport, context_.transport.max_tag() - kCopyTags,
-             transport::Deadline::after(context_.options.timeout));
+  sums_.finish_all(deadline());
   if (context_.options.divide_by_microbatches) divide_gradients(context_.states, context_.schedule.microbatches);
 }
 
 void Step::abandon() noexcept {
   context_.transport.withdraw();
   buffers_.clear();
-  for (const StepPlan::Stage& stage : plan_.stages) stage.runner->drop_halves();
+  for (const StepPlan::Stage& stage : plan_.stages) {
+    stage.runner->drop_halves();
+    if (stage.shards) stage.shards->abandon();
+  }
 }
 
 const at::Tensor& Step::target(int microbatch) const {

@@ -7,6 +7,7 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/plan/plan_cache.h"
+#include "runtime/engine/replicas/gradient_sums.h"
 #include "runtime/engine/step/courier.h"
 #include "runtime/engine/step/step_buffers.h"
 #include "runtime/engine/step/stopwatch.h"
@@ -31,8 +32,11 @@ class Step {
   /// of a computation becomes Error with stage and micro-batch, except InputError, which is rethrown unchanged.
   void execute(const schedule::Action& action, StageRunner* substitute = nullptr);
 
-  /// Call after the last action: waits for the sends and makes the step's gradients final (sums over copies, division
-  /// by the number of micro-batches).
+  /// Call before the first action: overwrites the parts of sharded parameters that other ranks have.
+  void shard_parameters();
+
+  /// Call after the last action: waits for the sends, gathers sharded parameters and makes the step's gradients final
+  /// (sums over copies, division by the number of micro-batches).
   void finish();
 
   /// Call after an error: withdraws all transfers, so that none accesses the step's memory any more, and drops the
@@ -63,6 +67,9 @@ class Step {
   void backward_weight(int stage, int microbatch);
   void send_backward(int stage, int microbatch);
 
+  void require_parameters(const schedule::Action& action);
+  transport::Deadline deadline() const { return transport::Deadline::after(context_.options.timeout); }
+
   void take_inputs(int stage, int microbatch);
   void take_local_losses(int stage, int microbatch);
   void compute_loss(MicrobatchState& state, int microbatch);
@@ -86,6 +93,7 @@ class Step {
     }
   }
 
+  ParameterShards* shards_of(int stage) const { return stage_of(stage).shards.get(); }
   const StepPlan::Stage& stage_of(int stage) const { return plan_.stages[context_.index_of(stage)]; }
   MicrobatchState& state_of(int stage, int microbatch) {
     return buffers_.microbatches[context_.index_of(stage) * context_.schedule.microbatches + microbatch];
@@ -98,6 +106,7 @@ class Step {
   const microbatch::Microbatches& batch_;
   const std::vector<double> loss_weights_;
   Courier courier_;
+  GradientSums sums_;
   StepResult result_;
   StageRunner* substitute_ = nullptr;
 };

@@ -15,7 +15,7 @@ namespace {
 using testing::leaf;
 
 using testing::expect_bits_of_autograd;
-using testing::expect_same;
+using testing::expect_same_bits;
 using testing::outcome_of;
 
 const std::vector<const char*> kModes = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0"};
@@ -132,15 +132,15 @@ TEST(RunModules, AProductsGradientLooksAtTheDataAsEagerDoes) {
     if (zeros > 1) mask[0][5] = 0;
     if (zeros > 2) mask[2][1] = 0;
     const Tensors inputs = {x.clone().requires_grad_(), mask};
-    expect_same(outcome_of(
-                    *module, inputs,
-                    [&](const Tensors& given) {
-                      Tensors outputs;
-                      partitioned.run(given, outputs);
-                      return outputs;
-                    },
-                    false),
-                outcome_of(*module, inputs, module->body, false));
+    expect_same_bits(outcome_of(
+                         *module, inputs,
+                         [&](const Tensors& given) {
+                           Tensors outputs;
+                           partitioned.run(given, outputs);
+                           return outputs;
+                         },
+                         false),
+                     outcome_of(*module, inputs, module->body, false));
   }
 }
 
@@ -172,9 +172,9 @@ return %6
       partitioned.run(Tensors{x}, outputs);
       const Tensors made = torch::autograd::grad(outputs, {w, x}, {grad});
       at::autocast::set_autocast_enabled(at::kCPU, false);
-      expect_same(outputs[0], eager[0], "output");
-      expect_same(made[0], wanted[0], "gradient of w");
-      expect_same(made[1], wanted[1], "gradient of x");
+      expect_same_bits(outputs[0], eager[0], "output");
+      expect_same_bits(made[0], wanted[0], "gradient of w");
+      expect_same_bits(made[1], wanted[1], "gradient of x");
     }
   }
 }

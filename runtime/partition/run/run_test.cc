@@ -22,7 +22,7 @@ namespace plumbline::partition {
 namespace {
 
 using testing::dtype;
-using testing::expect_same;
+using testing::expect_same_bits;
 using testing::flag;
 using testing::HandTrace;
 using testing::leaf;
@@ -80,13 +80,13 @@ TEST(PartitionedGraph, GradientsHaveAutogradsBitsWhateverIsSaved) {
       Tensors outputs;
       graph.run(Tensors{model.x}, outputs);
       const at::Tensor expected = model.expected();
-      expect_same(outputs[0], expected, "output");
+      expect_same_bits(outputs[0], expected, "output");
       const at::Tensor grad = at::randn({6, 3});
       outputs[0].backward(grad);
       expected.backward(grad);
-      expect_same(model.x.grad(), model.plain[0].grad(), "x");
-      expect_same(model.w.grad(), model.plain[1].grad(), "w");
-      expect_same(model.v.grad(), model.plain[2].grad(), "v");
+      expect_same_bits(model.x.grad(), model.plain[0].grad(), "x");
+      expect_same_bits(model.w.grad(), model.plain[1].grad(), "w");
+      expect_same_bits(model.v.grad(), model.plain[2].grad(), "v");
     }
   }
 }
@@ -113,8 +113,8 @@ TEST(PartitionedGraph, AnExpandedGradientIsTakenWhereADenseOneWasTraced) {
   graph.run(Tensors{x}, outputs);
   outputs[0].sum().backward();
   x2.view({6, 4}).mv(w2).sum().backward();
-  expect_same(x.grad(), x2.grad(), "x");
-  expect_same(w.grad(), w2.grad(), "w");
+  expect_same_bits(x.grad(), x2.grad(), "x");
+  expect_same_bits(w.grad(), w2.grad(), "w");
 }
 
 /// What is drawn again is the same mask, and whoever draws next does not notice.
@@ -138,12 +138,12 @@ TEST(PartitionedGraph, ARandomCallThatRunsTwiceDrawsTheSame) {
   graph.run(Tensors{x}, outputs);
   const at::Tensor state = graph::random_state();
   outputs[0].backward(at::ones({50}));
-  expect_same(graph::random_state(), state, "generator");
+  expect_same_bits(graph::random_state(), state, "generator");
   at::manual_seed(11);
   const at::Tensor masks = at::full({50}, 0.5).bernoulli() + at::full({50}, 0.5).bernoulli();
   (x2 * masks).backward(at::ones({50}));
-  expect_same(outputs[0], x2 * masks, "output");
-  expect_same(x.grad(), x2.grad(), "gradient");
+  expect_same_bits(outputs[0], x2 * masks, "output");
+  expect_same_bits(x.grad(), x2.grad(), "gradient");
 }
 
 /// Calls with several results, with a list of them, with lists of tensors, dtypes and keyword arguments.
@@ -186,12 +186,12 @@ TEST(LoweredGraph, BindsWhateverASchemaTakes) {
   const std::vector<at::Tensor> split = y2.split(2, 1);
   const at::Tensor expected =
       at::cat({split[0].to(at::kDouble).to(at::kFloat), split[2] * 3.0, y2.sum(1, true), split[0]}, 1);
-  expect_same(outputs[0], expected, "output");
+  expect_same_bits(outputs[0], expected, "output");
   const at::Tensor grad = at::randn({4, 7});
   outputs[0].backward(grad);
   expected.backward(grad);
-  expect_same(x.grad(), x2.grad(), "x");
-  expect_same(gain.grad(), gain2.grad(), "gain");
+  expect_same_bits(x.grad(), x2.grad(), "x");
+  expect_same_bits(gain.grad(), gain2.grad(), "gain");
 }
 
 TEST(LoweredGraph, SaysWhatCannotBeExecuted) {
@@ -237,8 +237,8 @@ TEST(PartitionedGraph, AnOutputWithoutAGradientAddsNothing) {
     const at::Tensor product2 = x2 * w2, sum2 = x2 + w2;
     (first ? outputs[0] : outputs[1]).backward(grad);
     (first ? product2 : sum2).backward(grad);
-    expect_same(x.grad(), x2.grad(), "x");
-    expect_same(w.grad(), w2.grad(), "w");
+    expect_same_bits(x.grad(), x2.grad(), "x");
+    expect_same_bits(w.grad(), w2.grad(), "w");
     for (const at::Tensor* tensor : {&x, &w, &x2, &w2}) tensor->mutable_grad() = at::Tensor();
   }
 }
@@ -262,7 +262,7 @@ TEST(PartitionedGraph, AGradientThatIsMissingAmongOthersIsZeros) {
     const std::vector<at::Tensor> split = x2.split(2);
     (first ? outputs[0] : outputs[1]).backward(at::ones({2}));
     (first ? split[0] : split[1] * 2.0).backward(at::ones({2}));
-    expect_same(x.grad(), x2.grad(), "x");
+    expect_same_bits(x.grad(), x2.grad(), "x");
     x.mutable_grad() = x2.mutable_grad() = at::Tensor();
   }
 }
@@ -295,13 +295,13 @@ TEST(PartitionedGraph, InputsAndViewsMayBeOutputsAndBuffersAreWrittenAtTheEnd) {
     Tensors outputs;
     graph.run(Tensors{corners.x}, outputs);
     EXPECT_TRUE(at::equal(corners.running, at::full({4}, step + 1.0)));
-    expect_same(outputs[0], corners.x, "the input");
-    expect_same(outputs[3], corners.x * step, "the product");
+    expect_same_bits(outputs[0], corners.x, "the input");
+    expect_same_bits(outputs[3], corners.x * step, "the product");
     for (const at::Tensor& output : outputs) EXPECT_TRUE(output.requires_grad());
     const at::Tensor ones = at::ones({4});
     torch::autograd::backward(outputs, {ones, at::ones({2, 2}) * 10, ones * 100, ones * 1000});
     // The product's factor is the buffer before it was written.
-    expect_same(corners.x.grad(), at::full({4}, 11.0 + 1100.0 * step), "gradient");
+    expect_same_bits(corners.x.grad(), at::full({4}, 11.0 + 1100.0 * step), "gradient");
     corners.x.mutable_grad() = at::Tensor();
   }
 }
@@ -313,7 +313,7 @@ TEST(PartitionedGraph, WithoutGradientsItIsAPlainCall) {
   Tensors outputs;
   graph.run(Tensors{corners.x}, outputs);
   EXPECT_FALSE(outputs[3].requires_grad());
-  expect_same(outputs[3], corners.x, "the product");
+  expect_same_bits(outputs[3], corners.x, "the product");
   EXPECT_TRUE(at::equal(corners.running, at::full({4}, 2.0)));
 }
 
@@ -360,7 +360,7 @@ TEST(PartitionedGraph, AGraphIsRunOnceUnlessItIsRetained) {
   const at::Tensor once = model.x.grad().clone();
   model.x.mutable_grad() = at::Tensor();
   outputs[0].backward(grad);
-  expect_same(model.x.grad(), once, "the second time");
+  expect_same_bits(model.x.grad(), once, "the second time");
   EXPECT_THROW(outputs[0].backward(grad), c10::Error);
 }
 
@@ -391,8 +391,8 @@ TEST(PartitionedGraph, AGradientThatIsASavedValueIsACopy) {
     graph.run(Tensors{x}, outputs);
     outputs[0].backward(at::ones({4}));
   }
-  expect_same(x, before, "the input");
-  expect_same(w.grad(), 2 * before, "gradient");
+  expect_same_bits(x, before, "the input");
+  expect_same_bits(w.grad(), 2 * before, "gradient");
 }
 
 TEST(PartitionedGraph, ThreadsRunItAtTheSameTime) {
@@ -483,8 +483,8 @@ TEST(LoweredGraph, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
           allocated.reset();
           const at::Tensor y2 = log ? at::log_softmax(x2, dim) : at::softmax(x2, dim);
           y2.backward(grad * 3.0);
-          expect_same(x.grad(), x2.grad(), "x");
-          if (returned) expect_same(w.grad(), grad * 3.0, "w");
+          expect_same_bits(x.grad(), x2.grad(), "x");
+          if (returned) expect_same_bits(w.grad(), grad * 3.0, "w");
           const auto bytes = static_cast<int64_t>(x.nbytes());
           EXPECT_EQ(alive, (returned ? 2 : 1) * bytes);
           if (type != at::kBFloat16) {

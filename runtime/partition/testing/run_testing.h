@@ -20,20 +20,20 @@ struct Outcome {
 };
 
 /// Bit by bit: a zero's sign counts, and a NaN equals itself.
-inline void expect_same(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
+inline void expect_same_bits(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
   ASSERT_EQ(ours.defined(), theirs.defined()) << what;
   if (ours.defined()) {
     EXPECT_TRUE(partition::bitwise_equal(ours, theirs)) << what << "\n" << ours << theirs;
   }
 }
 
-inline void expect_same(const Outcome& ours, const Outcome& theirs) {
+inline void expect_same_bits(const Outcome& ours, const Outcome& theirs) {
   for (size_t i = 0; i < theirs.outputs.size(); ++i)
-    expect_same(ours.outputs[i], theirs.outputs[i], "output " + std::to_string(i));
+    expect_same_bits(ours.outputs[i], theirs.outputs[i], "output " + std::to_string(i));
   for (size_t i = 0; i < theirs.input_grads.size(); ++i)
-    expect_same(ours.input_grads[i], theirs.input_grads[i], "gradient of input " + std::to_string(i));
-  for (const auto& [name, grad] : theirs.grads) expect_same(ours.grads.at(name), grad, "gradient of " + name);
-  for (const auto& [name, buffer] : theirs.buffers) expect_same(ours.buffers.at(name), buffer, name);
+    expect_same_bits(ours.input_grads[i], theirs.input_grads[i], "gradient of input " + std::to_string(i));
+  for (const auto& [name, grad] : theirs.grads) expect_same_bits(ours.grads.at(name), grad, "gradient of " + name);
+  for (const auto& [name, buffer] : theirs.buffers) expect_same_bits(ours.buffers.at(name), buffer, name);
 }
 
 /// Runs `forward` and a backward from all its outputs, with the same output gradients each time, and restores the
@@ -99,7 +99,7 @@ inline void expect_bits_of_autograd(torch::nn::Module& module, const capture::Fo
     // Both runs in sequence: the first must leave no state that affects the second.
     for (const bool halves : {false, true}) {
       SCOPED_TRACE(std::string(mode) + ", " + policy + (halves ? ", in halves" : ""));
-      expect_same(outcome_of(module, inputs, run, halves), eager);
+      expect_same_bits(outcome_of(module, inputs, run, halves), eager);
     }
   }
 }

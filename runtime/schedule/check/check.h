@@ -32,7 +32,8 @@ struct CheckOptions {
 ///   has at most one WAIT_SEND, after it;
 /// - actions of a whole stage are on a rank that holds it: UNSHARD and RESHARD alternate, from an UNSHARD to a RESHARD,
 ///   and if there are any, all computations of the stage lie between them; REDUCE_GRAD at most once, after the last B
-///   or W of its stage there; WAIT_REDUCE_GRAD at most once, after it;
+///   or W of its stage there; WAIT_REDUCE_GRAD at most once, after it; ranks that hold the same stage have as many
+///   UNSHARD and REDUCE_GRAD of it;
 /// - with channel_order, channel_order_violations() finds none;
 /// - the ranks together reach the end of the step (deadlocks). Checked only if all else holds, since a missing action
 ///   also blocks ranks.

@@ -34,7 +34,7 @@ class ActionCheck {
     return describe_position(schedule_, {rank_of(action), index_.position(action)});
   }
   std::string on_rank_of(const Action& action) const { return " on rank " + std::to_string(rank_of(action)); }
-  void complain(const Step& step, const std::string& reason) {
+  void complain(const Place& step, const std::string& reason) {
     report_.add(describe_position(schedule_, step) + ": " + reason);
   }
 
@@ -44,7 +44,7 @@ class ActionCheck {
       const auto begin = static_cast<int>(entry.data() - actions.data());
       const int end = begin + static_cast<int>(entry.size());
       for (int i = begin; i < end; ++i) {
-        const Step step{rank, i};
+        const Place step{rank, i};
         if (check_place(step)) check_order(step, begin, end);
         if (entry.size() > 1 && !is_compute(actions[i].type)) {
           complain(step, "is in a group, whose members must be F, B, I or W");
@@ -56,7 +56,7 @@ class ActionCheck {
 
   // The action exists, is on its stage's rank, is of a kind that this schedule may have, and appears once. For an
   // action of a whole stage only the stage's number and the kind are checked here.
-  bool check_place(const Step& step) {
+  bool check_place(const Place& step) {
     const Action& action = schedule_.ranks[step.rank][step.position];
     const auto refuse = [&](const std::string& reason) {
       complain(step, reason);
@@ -91,7 +91,7 @@ class ActionCheck {
   }
 
   // The actions of its own rank that the action at `step` needs must precede its group, which is [begin, end).
-  void check_order(const Step& step, int begin, int end) {
+  void check_order(const Place& step, int begin, int end) {
     const Action& action = schedule_.ranks[step.rank][step.position];
     const std::size_t count = has_microbatch(action.type) ? needs_.count(action) : 0;
     for (std::size_t number = 0; number < count; ++number) {

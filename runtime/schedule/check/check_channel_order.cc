@@ -22,7 +22,7 @@ struct Channel {
 
 using Channels = std::map<std::pair<int, int>, Channel>;  // by sending and receiving rank
 
-void add_ends(const Schedule& schedule, const StageGraph& graph, const Step& step, Channels& channels) {
+void add_ends(const Schedule& schedule, const StageGraph& graph, const Place& step, Channels& channels) {
   const Action& action = schedule.ranks[step.rank][step.position];
   const int m = action.microbatch;
   if (!is_send(action.type) && !is_receive(action.type)) return;

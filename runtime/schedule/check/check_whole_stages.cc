@@ -2,6 +2,7 @@
 
 #include "runtime/schedule/check/check_parts.h"
 #include "runtime/schedule/check/replay.h"
+#include "runtime/schedule/collectives.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -49,11 +50,11 @@ class WholeStageCheck {
     }
     return false;
   }
-  void complain(const Step& step, const std::string& reason) {
+  void complain(const Place& step, const std::string& reason) {
     report_.add(describe_position(schedule_, step) + ": " + reason);
   }
 
-  void check(const Step& step, const Action& action) {
+  void check(const Place& step, const Action& action) {
     StageState& stage = stages_[action.stage];
     if (is_compute(action.type)) return check_compute(step, action, stage);
     if (has_microbatch(action.type)) return;
@@ -76,14 +77,14 @@ class WholeStageCheck {
     }
   }
 
-  void check_compute(const Step& step, const Action& action, const StageState& stage) {
+  void check_compute(const Place& step, const Action& action, const StageState& stage) {
     if (stage.windows && stage.opened < 0) complain(step, "the stage is not unsharded here");
     if (stage.reduced >= 0 && (action.type == ActionType::B || action.type == ActionType::W)) {
       complain(step, "adds to the stage's gradient after its REDUCE_GRAD at position " + text(stage.reduced));
     }
   }
 
-  void once(const Step& step, int& position) {
+  void once(const Place& step, int& position) {
     if (position >= 0) return complain(step, "stands a second time, first at position " + text(position));
     position = step.position;
   }
@@ -93,11 +94,27 @@ class WholeStageCheck {
   std::vector<StageState> stages_;
 };
 
+// Every rank that holds the stage takes part in each operation.
+void check_participants(const Schedule& schedule, CheckReport& report) {
+  const Collectives collectives(schedule);
+  for (const Collectives::Operation& operation : collectives.operations()) {
+    const std::vector<int> ranks = ranks_of_stage(schedule, operation.stage);
+    const auto begins = std::ranges::find_if(operation.begun_at, [](const Place& place) { return place.rank >= 0; });
+    for (std::size_t i = 0; i < ranks.size() && begins != operation.begun_at.end(); ++i) {
+      if (operation.begun_at[i].rank >= 0) continue;
+      report.add(describe_position(schedule, *begins) + ": rank " + std::to_string(ranks[i]) + " holds stage " +
+                 std::to_string(operation.stage) + " as well and takes no part" +
+                 (operation.number == 0 ? "" : ": it has " + std::to_string(operation.number) + " UNSHARD of it"));
+    }
+  }
+}
+
 }  // namespace
 
 void check_whole_stages(const Schedule& schedule, CheckReport& report) {
   WholeStageCheck check(schedule, report);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) check.check_rank(static_cast<int>(rank));
+  check_participants(schedule, report);
 }
 
 }  // namespace plumbline::schedule

@@ -152,7 +152,7 @@ SlotAssignment assign_slots(const std::vector<Lifetime>& lifetimes) {
 ActivationGranularity parse_granularity(std::string_view text) {
   if (text == "microbatch") return ActivationGranularity::Microbatch;
   if (text == "stage_microbatch") return ActivationGranularity::StageMicrobatch;
-  throw InputError("there is no granularity " + quoted(text) + "; expected microbatch or stage_microbatch");
+  throw InputError("there is no granularity " + quoted_text(text) + "; expected microbatch or stage_microbatch");
 }
 
 Liveness activation_liveness(const Schedule& schedule, int rank, const std::vector<int>& stages,

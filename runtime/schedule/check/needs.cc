@@ -1,16 +1,6 @@
 #include "runtime/schedule/check/needs.h"
 
-#include <algorithm>
-
 namespace plumbline::schedule {
-
-bool has_transport(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return is_send(action.type) || is_receive(action.type) || is_wait_send(action.type);
-    });
-  });
-}
 
 Needs::Needs(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index)
     : schedule_(schedule), graph_(graph), index_(index), transport_(has_transport(schedule)) {}

@@ -10,10 +10,6 @@
 
 namespace plumbline::schedule {
 
-/// Whether some action is a send, a receive or the wait for a send. Then a value from another rank is available once it
-/// was sent and its receive posted; otherwise as soon as its producer has ended.
-bool has_transport(const Schedule& schedule);
-
 /// All arguments must outlive this object. shape_problem(schedule) must be empty, and `index` that of the schedule.
 class Needs {
  public:

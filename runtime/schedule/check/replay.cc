@@ -5,6 +5,7 @@
 
 #include "runtime/schedule/check/buffers.h"
 #include "runtime/schedule/check/needs.h"
+#include "runtime/schedule/collectives.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -12,7 +13,12 @@ namespace {
 class Player {
  public:
   Player(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, const SendModel& sends)
-      : schedule_(schedule), graph_(graph), index_(index), sends_(sends), needs_(schedule, graph, index) {
+      : schedule_(schedule),
+        graph_(graph),
+        index_(index),
+        sends_(sends),
+        needs_(schedule, graph, index),
+        collectives_(schedule) {
     const std::size_t ranks = schedule.ranks.size();
     states_.resize(ranks);
     for (std::size_t rank = 0, offset = 0; rank < ranks; ++rank) {
@@ -40,6 +46,12 @@ class Player {
   }
 
  private:
+  /// An action on another or the same rank; position -1: that rank never executes it.
+  struct Awaited {
+    Action action;
+    Place place;
+  };
+
   struct RankState {
     std::size_t offset = 0;       // of its first action among all actions of all ranks
     int position = 0;             // the action it is at, or the first of the group it is at
@@ -48,7 +60,7 @@ class Player {
     int next_waiter = -1;         // the next rank that waits for the same action
     bool sending = false;         // the SEND it is at has begun
     bool waits_for_post = false;  // it only lacks the receive of its message to continue
-    std::optional<Action> waits_for;
+    Awaited waits_for;
   };
 
   const std::vector<Action>& list(int rank) const { return schedule_.ranks[rank]; }
@@ -72,12 +84,14 @@ class Player {
     return index_.in_range(action) && rank_of(action) == rank && index_.position(action) == position;
   }
 
-  bool is_done(const Action& action) const {
-    const int position = index_.position(action);
-    if (position < 0) return false;
-    const RankState& state = states_[rank_of(action)];
-    return position < state.position || (position == state.position && state.sending);
+  Awaited awaited(const Action& action) const { return {action, {rank_of(action), index_.position(action)}}; }
+
+  bool is_done(const Place& place) const {
+    if (place.position < 0) return false;
+    const RankState& state = states_[place.rank];
+    return place.position < state.position || (place.position == state.position && state.sending);
   }
+  bool is_done(const Action& action) const { return is_done(awaited(action).place); }
 
   void advance(int rank) {
     RankState& state = states_[rank];
@@ -88,7 +102,7 @@ class Player {
         if (is_send(list(rank)[state.position].type) && acts(rank, state.position)) begin_send(rank);
       }
       if (const std::optional<Action> receive = awaited_receive(rank)) {
-        state.waits_for = receive;
+        state.waits_for = awaited(*receive);
         state.waits_for_post = true;
         return;
       }
@@ -99,15 +113,32 @@ class Player {
   bool needs_met(int rank, int end) {
     RankState& state = states_[rank];
     for (; state.member < end; ++state.member, state.needs = 0) {
+      if (!is_begun_everywhere(rank, collectives_.needed_by(rank, state.member))) return false;
       if (!acts(rank, state.member)) continue;
       const Action& action = list(rank)[state.member];
       const int count = static_cast<int>(needs_.count(action));
       for (; state.needs < count; ++state.needs) {
-        state.waits_for = needs_.at(action, state.needs);
-        if (!state.waits_for || is_done(*state.waits_for)) continue;
+        const std::optional<Action> need = needs_.at(action, state.needs);
+        if (!need || is_done(*need)) continue;
+        state.waits_for = awaited(*need);
         wait(rank);
         return false;
       }
+    }
+    return true;
+  }
+
+  // Otherwise `rank` waits for the first rank that has not begun the operation.
+  bool is_begun_everywhere(int rank, int number) {
+    if (number < 0) return true;
+    const Collectives::Operation& operation = collectives_.operations()[number];
+    const std::vector<int> ranks = ranks_of_stage(schedule_, operation.stage);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const Place& begun = operation.begun_at[i];
+      if (is_done(begun)) continue;
+      states_[rank].waits_for = {{operation.stage, operation.type, kNoMicrobatch}, {ranks[i], begun.position}};
+      wait(rank);
+      return false;
     }
     return true;
   }
@@ -179,10 +210,9 @@ class Player {
 
   void wait(int rank) {
     RankState& state = states_[rank];
-    const Action& action = *state.waits_for;
-    const int position = index_.position(action);
-    if (position < 0) return;  // no action will ever wake it
-    int& first = first_waiter_[states_[rank_of(action)].offset + position];
+    const Place& place = state.waits_for.place;
+    if (place.position < 0) return;  // no action will ever wake it
+    int& first = first_waiter_[states_[place.rank].offset + place.position];
     state.next_waiter = first;
     first = rank;
   }
@@ -199,9 +229,9 @@ class Player {
     while (!missing && !met[rank]) {
       met[rank] = true;
       chain.push_back(rank);
-      const Action& action = *states_[rank].waits_for;
-      missing = index_.position(action) < 0;
-      if (!missing) rank = rank_of(action);
+      const Place& place = states_[rank].waits_for.place;
+      missing = place.position < 0;
+      if (!missing) rank = place.rank;
     }
     // Only the ranks of the cycle matter, not those on the way to it.
     std::size_t first = 0;
@@ -213,9 +243,9 @@ class Player {
 
   std::string explain_one(int rank) const {
     const RankState& state = states_[rank];
-    const Action& action = *state.waits_for;
-    const std::string other = "rank " + std::to_string(rank_of(action));
-    const int position = index_.position(action);
+    const auto& [action, place] = state.waits_for;
+    const std::string other = "rank " + std::to_string(place.rank);
+    const int position = place.position;
     std::string text = describe_position(schedule_, {rank, state.waits_for_post ? state.position : state.member});
     if (state.waits_for_post) {
       text += " waits until " + other + " posts " + to_string(action);
@@ -231,11 +261,12 @@ class Player {
   const ActionIndex& index_;
   const SendModel sends_;
   const Needs needs_;
+  const Collectives collectives_;
   std::optional<Buffers> buffers_;
   std::vector<RankState> states_;
   std::vector<int> first_waiter_;  // by action: the first rank that waits for it, or -1
   std::deque<int> runnable_;
-  std::vector<Step> order_;
+  std::vector<Place> order_;
 };
 
 }  // namespace
@@ -244,7 +275,7 @@ Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionInd
   return Player(schedule, graph, index, sends).play();
 }
 
-std::string describe_position(const Schedule& schedule, const Step& step) {
+std::string describe_position(const Schedule& schedule, const Place& step) {
   return "rank " + std::to_string(step.rank) + ", position " + std::to_string(step.position) + " (" +
          to_string(schedule.ranks[step.rank][step.position]) + ")";
 }

@@ -14,16 +14,10 @@
 
 namespace plumbline::schedule {
 
-/// An action, by its rank and its position in the rank's list.
-struct Step {
-  int rank = 0;
-  int position = 0;
-};
-
 struct Replay {
   /// The executed actions, each after everything for which it waits; a SEND appears where it begins. After a deadlock,
   /// the actions executed until then.
-  std::vector<Step> order;
+  std::vector<Place> order;
   /// Empty if every rank reached the end of its list; otherwise one line with the cycle or the missing partner: ranks,
   /// positions and the actions for which they wait.
   std::string deadlock;
@@ -32,11 +26,11 @@ struct Replay {
 /// Linear in the number of actions (times the edges at their stages), in time and memory: 12 bytes for each action
 /// beside the schedule and the index, and with a limited number of buffers one byte for each message.
 /// shape_problem(schedule) must be empty. An action whose stage or micro-batch does not exist, that is on a rank
-/// without its stage, or that appears a second time, waits for nothing and does nothing: check.h reports it. An action
-/// of a whole stage waits for nothing either.
+/// without its stage, or that appears a second time, waits for nothing and does nothing: check.h reports it. The
+/// operations of whole stages block as collectives.h describes.
 Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, const SendModel& sends = {});
 
 /// "rank 1, position 4 (1B0)". The step must exist.
-std::string describe_position(const Schedule& schedule, const Step& step);
+std::string describe_position(const Schedule& schedule, const Place& step);
 
 }  // namespace plumbline::schedule

@@ -24,7 +24,7 @@ TEST(Replay, RunsEveryActionOnceInRankOrder) {
     EXPECT_EQ(played.deadlock, "");
     EXPECT_EQ(played.order.size(), action_count(schedule));
     std::vector<int> next(4);
-    for (const Step& step : played.order) EXPECT_EQ(step.position, next[step.rank]++);
+    for (const Place& step : played.order) EXPECT_EQ(step.position, next[step.rank]++);
   }
 }
 
@@ -97,7 +97,7 @@ TEST(Replay, OrderIsOneInWhichAllCanRun) {
     ASSERT_EQ(played.order.size(), action_count(schedule)) << "seed " << seed << " " << played.deadlock;
     testing::Texts done;
     std::vector<std::string> of_group;
-    for (const Step& step : played.order) {
+    for (const Place& step : played.order) {
       const Action& action = schedule.ranks[step.rank][step.position];
       ASSERT_TRUE(testing::can_run(action, schedule, pipe.edges, testing::is_lowered(schedule), done))
           << "seed " << seed << " " << describe_position(schedule, step) << "\n"

@@ -5,6 +5,18 @@ namespace {
 
 std::string range(int count) { return "0 to " + std::to_string(count - 1); }
 
+void require_only(const Schedule& schedule, bool (*accepts)(ActionType), const char* otherwise) {
+  require_in_place(schedule);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const auto& actions = schedule.ranks[rank];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (accepts(actions[i].type)) continue;
+      refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" +
+                           to_string(actions[i]) + "): " + otherwise);
+    }
+  }
+}
+
 }  // namespace
 
 void require_in_place(const Schedule& schedule) {
@@ -34,15 +46,13 @@ void require_in_place(const Schedule& schedule) {
 }
 
 void require_compute_only(const Schedule& schedule) {
-  require_in_place(schedule);
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    const auto& actions = schedule.ranks[rank];
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      if (is_compute(actions[i].type)) continue;
-      refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" +
-                           to_string(actions[i]) + "): only F, B, I and W can be lowered");
-    }
-  }
+  require_only(schedule, [](ActionType type) { return is_compute(type); }, "only F, B, I and W can be lowered");
+}
+
+void require_no_transport(const Schedule& schedule) {
+  require_only(
+      schedule, [](ActionType type) { return is_compute(type) || !has_microbatch(type); },
+      "a schedule with transfers is lowered already");
 }
 
 }  // namespace plumbline::schedule

@@ -68,9 +68,9 @@ Schedule hoist_receives(const Schedule& lowered) {
   return result;
 }
 
-Schedule lower(const Schedule& compute, const std::vector<StageEdge>& edges) {
-  require_compute_only(compute);
-  return hoist_receives(insert_communication(compute, StageGraph(compute.stages, edges)));
+Schedule lower(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+  require_no_transport(schedule);
+  return hoist_receives(insert_communication(schedule, StageGraph(schedule.stages, edges)));
 }
 
 }  // namespace plumbline::schedule

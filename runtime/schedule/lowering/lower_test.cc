@@ -99,10 +99,14 @@ TEST(Lower, RefusesWithRankPositionAndReason) {
   const auto refused = [](std::string_view text) {
     return testing::refusal([&] { lower(parse_csv(text, "s"), chain_edges(2)); });
   };
-  EXPECT_EQ(refused("0F0,0B0\n1UNSHARD,1F0,1B0\n"),
-            "schedule s: rank 1, position 0 (1UNSHARD): only F, B, I and W can be lowered");
   EXPECT_EQ(refused("0F0,0B0,0WAIT_SEND_F0\n1F0,1B0\n"),
-            "schedule s: rank 0, position 2 (0WAIT_SEND_F0): only F, B, I and W can be lowered");
+            "schedule s: rank 0, position 2 (0WAIT_SEND_F0): a schedule with transfers is lowered already");
+}
+
+TEST(Lower, ActionsOfWholeStagesKeepTheirPlaces) {
+  EXPECT_EQ(to_csv(lower(parse_csv("0F0,0B0,0REDUCE_GRAD\n1UNSHARD,1F0,1B0,1RESHARD\n", "s"), chain_edges(2))),
+            "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\r\n1RECV_F0,1UNSHARD,1F0,1B0,1SEND_B0,1RESHARD\r\n")
+      << "only receives are posted earlier";
 }
 
 TEST(Lower, Refuses) {

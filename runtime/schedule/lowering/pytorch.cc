@@ -2,6 +2,7 @@
 
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
+#include "runtime/schedule/lowering/replica_actions.h"
 
 namespace plumbline::schedule {
 
@@ -12,8 +13,8 @@ Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>&
   const std::vector<int> lookahead =
       unshard_lookahead(options.unshard_lookahead, static_cast<int>(compute.ranks.size()), options.max_active_stages);
 
-  Schedule schedule = add_unshard_reshard(compute, options.max_active_stages, lookahead);
-  schedule = add_reduce_grad(schedule, options.defer_reduce_grad_wait);
+  Schedule schedule = add_gathers(compute, options.max_active_stages, lookahead);
+  schedule = add_sums(schedule, options.defer_reduce_grad_wait);
   schedule = add_send_receive(schedule, graph);
   schedule = add_send_waits(schedule);
   if (options.defer_pp_recv) schedule = defer_receives(schedule, graph);

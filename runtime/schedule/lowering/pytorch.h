@@ -22,8 +22,8 @@ struct PytorchLowering {
 };
 
 /// `compute` has only F, B, I, W. For a chain and one replica the result equals PyTorch's action by action; otherwise
-/// it follows from the same rules (passes.h). Throws InputError for a schedule that cannot be lowered this way, as
-/// PyTorch does, and for an option out of its range.
+/// it follows from the same rules (passes.h, replica_actions.h). Throws InputError for a schedule that cannot be
+/// lowered this way, as PyTorch does, and for an option out of its range.
 Schedule lower_as_pytorch(const Schedule& compute, const std::vector<StageEdge>& edges,
                           const PytorchLowering& options = {});
 

@@ -22,7 +22,7 @@ static void PrintTo(const RankChannel& channel, std::ostream* out) { *out << cha
 
 namespace {
 
-using Links = std::vector<RankLink>;
+using LinkList = std::vector<RankLink>;
 using Rounds = std::vector<std::vector<RankLink>>;
 using Channels = std::vector<RankChannel>;
 
@@ -35,7 +35,7 @@ Schedule placed(const std::vector<int>& rank_of_stage, int ranks) {
           .ranks = std::vector<std::vector<Action>>(ranks)};
 }
 
-Links links_of_chain(const std::vector<int>& rank_of_stage) {
+LinkList links_of_chain(const std::vector<int>& rank_of_stage) {
   const int ranks = *std::max_element(rank_of_stage.begin(), rank_of_stage.end()) + 1;
   return rank_links(placed(rank_of_stage, ranks), chain_edges(static_cast<int>(rank_of_stage.size())));
 }
@@ -43,8 +43,8 @@ Links links_of_chain(const std::vector<int>& rank_of_stage) {
 Rounds rounds_of_chain(const std::vector<int>& rank_of_stage) { return link_rounds(links_of_chain(rank_of_stage)); }
 
 TEST(RankLinks, LoopHasFourDisjointRoundsOfChannels) {
-  const Links links = links_of_chain({0, 1, 2, 3, 0, 1, 2, 3});
-  EXPECT_EQ(links, (Links{{0, 1}, {0, 3}, {1, 2}, {2, 3}}));
+  const LinkList links = links_of_chain({0, 1, 2, 3, 0, 1, 2, 3});
+  EXPECT_EQ(links, (LinkList{{0, 1}, {0, 3}, {1, 2}, {2, 3}}));
   EXPECT_EQ(link_rounds(links), (Rounds{{{0, 1}, {2, 3}}, {{0, 3}, {1, 2}}}));
   EXPECT_EQ(channel_rounds(links),
             (std::vector<Channels>{{{0, 1}, {2, 3}}, {{1, 0}, {3, 2}}, {{0, 3}, {1, 2}}, {{3, 0}, {2, 1}}}));
@@ -53,18 +53,18 @@ TEST(RankLinks, LoopHasFourDisjointRoundsOfChannels) {
 // Another version of PyTorch's setup has a round entry for each pair of stages; 2.15.0 and ours have one for their
 // ranks.
 TEST(RankLinks, RepeatedEdgesShareOneLink) {
-  EXPECT_EQ(links_of_chain({0, 1, 0, 1}), (Links{{0, 1}}));
-  EXPECT_EQ(links_of_chain({1, 0, 1, 0, 1, 0}), (Links{{0, 1}}));
+  EXPECT_EQ(links_of_chain({0, 1, 0, 1}), (LinkList{{0, 1}}));
+  EXPECT_EQ(links_of_chain({1, 0, 1, 0, 1, 0}), (LinkList{{0, 1}}));
   EXPECT_EQ(rounds_of_chain({0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}), rounds_of_chain({0, 1, 2, 3, 0, 1, 2, 3}));
   const std::vector<StageEdge> thrice{{0, 1}, {0, 1}, {0, 1}};
-  EXPECT_EQ(rank_links(placed({1, 0}, 2), thrice), (Links{{0, 1}}));
+  EXPECT_EQ(rank_links(placed({1, 0}, 2), thrice), (LinkList{{0, 1}}));
 }
 
 TEST(RankLinks, NoneAtTheTurnOfAVAndNoneAroundTheEnd) {
-  EXPECT_EQ(links_of_chain({0, 1, 2, 3, 3, 2, 1, 0}), (Links{{0, 1}, {1, 2}, {2, 3}}));
+  EXPECT_EQ(links_of_chain({0, 1, 2, 3, 3, 2, 1, 0}), (LinkList{{0, 1}, {1, 2}, {2, 3}}));
   EXPECT_EQ(rounds_of_chain({0, 1, 2, 3, 3, 2, 1, 0}), (Rounds{{{0, 1}, {2, 3}}, {{1, 2}}}));
-  EXPECT_EQ(links_of_chain({0, 1, 2, 3}), (Links{{0, 1}, {1, 2}, {2, 3}})) << "one stage a rank: no way back";
-  EXPECT_EQ(links_of_chain({0, 0, 0}), Links{});
+  EXPECT_EQ(links_of_chain({0, 1, 2, 3}), (LinkList{{0, 1}, {1, 2}, {2, 3}})) << "one stage a rank: no way back";
+  EXPECT_EQ(links_of_chain({0, 0, 0}), LinkList{});
   EXPECT_EQ(link_rounds({}), Rounds{});
   EXPECT_EQ(channel_rounds({}), std::vector<Channels>{});
 }
@@ -79,14 +79,14 @@ TEST(RankLinks, RoundsOfOtherPlacements) {
 TEST(RankLinks, EdgesThatSkipStagesAndReplicas) {
   const std::vector<StageEdge> fan{{0, 1}, {0, 2}, {0, 3}};
   EXPECT_EQ(link_rounds(rank_links(placed({0, 1, 2, 3}, 4), fan)), (Rounds{{{0, 1}}, {{0, 2}}, {{0, 3}}}));
-  EXPECT_EQ(rank_links(placed({0, 1, 2}, 3), {{0, 2}}), (Links{{0, 2}})) << "no edge asks for rank 1";
+  EXPECT_EQ(rank_links(placed({0, 1, 2}, 3), {{0, 2}}), (LinkList{{0, 2}})) << "no edge asks for rank 1";
   Schedule both = placed({0, 1, 2, 1, 0, 2}, 3);
   both.stages = 3;
   both.microbatches = 2;
   both.replica_of_microbatch = {0, 1};
-  EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}, {1, 2}}));
+  EXPECT_EQ(rank_links(both, chain_edges(3)), (LinkList{{0, 1}, {0, 2}, {1, 2}}));
   both.replica_of_microbatch = {1, 1};
-  EXPECT_EQ(rank_links(both, chain_edges(3)), (Links{{0, 1}, {0, 2}})) << "no micro-batch uses replica 0";
+  EXPECT_EQ(rank_links(both, chain_edges(3)), (LinkList{{0, 1}, {0, 2}})) << "no micro-batch uses replica 0";
 }
 
 TEST(RankLinks, RefusesWhatIsNoPlacement) {
@@ -149,15 +149,15 @@ bool touch(const RankLink& a, const RankLink& b) {
 
 void expect_right(const Schedule& compute, const std::vector<StageEdge>& edges, const std::string& context) {
   const std::set<RankChannel> messages = messages_of(lower(compute, edges), edges);
-  Links expected;
+  LinkList expected;
   for (const auto& [from, to] : messages) expected.push_back({std::min(from, to), std::max(from, to)});
   std::sort(expected.begin(), expected.end());
   expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
-  const Links links = rank_links(compute, edges);
+  const LinkList links = rank_links(compute, edges);
   ASSERT_EQ(links, expected) << context;
 
   const Rounds rounds = link_rounds(links);
-  Links all;
+  LinkList all;
   for (std::size_t r = 0; r < rounds.size(); ++r) {
     ASSERT_TRUE(std::is_sorted(rounds[r].begin(), rounds[r].end())) << context;
     for (std::size_t i = 0; i < rounds[r].size(); ++i) {

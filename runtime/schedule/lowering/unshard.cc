@@ -128,7 +128,7 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
   }
   if (read && lookahead.size() == 1) lookahead.assign(ranks, lookahead.front());
   if (!read || lookahead.size() != static_cast<std::size_t>(ranks)) {
-    throw InputError("unshard_lookahead " + quoted(text) + "; expected full, auto, a number from 1 to " +
+    throw InputError("unshard_lookahead " + quoted_text(text) + "; expected full, auto, a number from 1 to " +
                      std::to_string(max_active_stages) + ", or one for each of " + std::to_string(ranks) +
                      " ranks, joined by commas");
   }

@@ -12,6 +12,8 @@ struct Durations {
   double weight = 1;                    ///< W, the half for which no stage waits
   std::optional<double> backward = {};  ///< B; by default input + weight
   double comm = 0;                      ///< from the end of an action until its result arrives on another rank
+  double gather = 0;                    ///< from the last rank's UNSHARD until the parameters are whole on all
+  double reduce = 0;                    ///< from the last rank's REDUCE_GRAD until the gradients are summed on all
 };
 
 }  // namespace plumbline::schedule

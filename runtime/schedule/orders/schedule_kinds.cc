@@ -253,7 +253,7 @@ const ScheduleKind* find_schedule_kind(std::string_view name) {
 
 const ScheduleKind& schedule_kind(std::string_view name) {
   if (const ScheduleKind* kind = find_schedule_kind(name)) return *kind;
-  throw InputError("there is no schedule " + quoted(name) + "; expected one of " + join(schedule_names()));
+  throw InputError("there is no schedule " + quoted_text(name) + "; expected one of " + join(schedule_names()));
 }
 
 Schedule make_schedule(const ScheduleRequest& request) {

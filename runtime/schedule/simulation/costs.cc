@@ -24,6 +24,8 @@ void require_durations(const Durations& durations) {
   require_duration(durations.weight, "a weight backward");
   if (durations.backward) require_duration(*durations.backward, "a full backward");
   require_duration(durations.comm, "a transfer");
+  require_duration(durations.gather, "gathering parameters");
+  require_duration(durations.reduce, "summing gradients");
   if (durations.forward == 0) refuse("a forward takes 0; a time above 0 is needed");
 }
 
@@ -90,6 +92,7 @@ void require_costs(const Schedule& schedule, const StepCosts& costs) {
 }
 
 double time_of(const StepCosts& costs, const Action& action) {
+  if (!is_compute(action.type)) return 0;
   const Durations& d = of_stage(costs.durations, action.stage);
   if (action.type == ActionType::F) return d.forward;
   if (action.type == ActionType::B) return d.backward.value_or(d.input + d.weight);

@@ -91,7 +91,7 @@ const T& of_stage(const std::vector<T>& list, int stage) {
   return list[list.size() == 1 ? 0 : stage];
 }
 
-/// The time of a single computation (F, B, I or W), outside any group.
+/// The time that an action, outside any group, takes on its rank; 0 for one of a whole stage.
 double time_of(const StepCosts& costs, const Action& action);
 
 /// The time of a group, or of a single action. Throws InputError if group_time returns a time that is not finite or

@@ -20,7 +20,13 @@ class Walker {
       makespan = times.back().end;
       last = {static_cast<std::int32_t>(rank), static_cast<std::int32_t>(times.size()) - 1};
     }
-    Place begins = through_unit(last);
+    int operation = -1;
+    for (std::size_t i = 0; i < recording_.operations.size(); ++i) {
+      if (recording_.operations[i].end <= makespan) continue;
+      makespan = recording_.operations[i].end;
+      operation = static_cast<int>(i);
+    }
+    Place begins = operation < 0 ? through_unit(last) : through_operation(operation);
     while (begins.rank >= 0) begins = before_begin(begins);
     std::reverse(steps_.begin(), steps_.end());
     return std::move(steps_);
@@ -36,7 +42,8 @@ class Walker {
     const auto& actions = compute_.ranks[place.rank];
     while (true) {
       const TimedAction& timed = at(place);
-      steps_.push_back({PathStep::Kind::Action, timed.action, place.rank, place.rank, timed.begin, timed.end});
+      if (is_compute(timed.action.type))
+        steps_.push_back({PathStep::Kind::Action, timed.action, place.rank, place.rank, timed.begin, timed.end});
       if (place.position == 0 || !actions[place.position - 1].overlaps_next) return place;
       --place.position;
     }
@@ -44,12 +51,21 @@ class Walker {
 
   // From the beginning of a unit to that of the unit it waited for; {-1, -1} at the beginning of the step.
   Place before_begin(const Place& unit) {
-    const std::int32_t message = causes(unit).message;
-    if (message >= 0) return through_message(message);
+    const ActionCauses& cause = causes(unit);
+    if (cause.operation >= 0) return through_operation(cause.operation);
+    if (cause.message >= 0) return through_message(cause.message);
     if (unit.position == 0) return {};
     const Place previous{unit.rank, unit.position - 1};
     const std::int32_t stalled = causes(previous).stalled;
     return stalled >= 0 ? through_buffer(stalled) : through_unit(previous);
+  }
+
+  Place through_operation(std::int32_t number) {
+    const OperationTimes& operation = recording_.operations[number];
+    const Place& begun = operation.last_begun;
+    steps_.push_back(
+        {PathStep::Kind::Operation, at(begun).action, begun.rank, begun.rank, operation.begin, operation.end});
+    return through_unit(begun);
   }
 
   Place through_message(std::int32_t number) {
@@ -109,6 +125,8 @@ std::string to_string(const PathStep& step) {
       return action + " from " + rank(step.rank) + " to " + rank(step.to_rank);
     case PathStep::Kind::Queue:
       return action + " keeps the link from " + rank(step.rank) + " to " + rank(step.to_rank);
+    case PathStep::Kind::Operation:
+      return action + " on all ranks of the stage, the last of which was " + rank(step.rank);
     case PathStep::Kind::Buffer:
       break;
   }

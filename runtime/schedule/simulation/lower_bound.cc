@@ -79,6 +79,7 @@ class Bounds {
 
   void add_units(std::size_t rank) {
     for_each_entry(compute_.ranks[rank], [&](std::span<const Action> members) {
+      if (!is_compute(members.front().type)) return;  // takes no time of the rank
       const double time = time_of(costs_, members);
       bool lone = true;
       for (const Action& member : members) {
@@ -203,7 +204,7 @@ LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& ed
   const std::string problem = shape_problem(compute);
   if (!problem.empty()) throw InputError("lower bound of schedule " + compute.name + ": " + problem);
   const StageGraph graph(compute.stages, with_skips(edges, costs.skips));
-  if (has_communication(compute) || !is_complete(compute, graph, !has_backward(compute))) {
+  if (has_transport(compute) || !is_complete(compute, graph, !has_backward(compute))) {
     throw InputError("lower bound of schedule " + compute.name + ": it is no complete compute schedule");
   }
   require_costs(compute, costs);

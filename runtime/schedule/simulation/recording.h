@@ -8,11 +8,6 @@
 
 namespace plumbline::schedule {
 
-/// An action, by its rank and its position in the rank's list; -1, -1: none.
-struct Place {
-  std::int32_t rank = -1, position = -1;
-};
-
 /// The causes of the times at which a message was sent and began to travel.
 struct MessageCauses {
   Place producer;
@@ -26,15 +21,23 @@ struct MessageCauses {
 /// The causes of the times at which an action begins and its rank continues after it. Messages are indices into
 /// Recording::transfers. Recorded for the first action of a unit (`message`) and the last (`stalled`).
 struct ActionCauses {
-  std::int32_t message = -1;  ///< the last message to arrive; -1: no message delayed the action
-  std::int32_t stalled = -1;  ///< the last message of the unit that waited for a buffer; -1: none
+  std::int32_t operation = -1;  ///< the operation of whole stages that delayed the action; -1: none
+  std::int32_t message = -1;    ///< the last message to arrive; -1: no message delayed the action
+  std::int32_t stalled = -1;    ///< the last message of the unit that waited for a buffer; -1: none
+};
+
+/// An operation of whole stages (collectives.h).
+struct OperationTimes {
+  Place last_begun;           ///< the action that began it last
+  double begin = 0, end = 0;  ///< when that action was executed, and when the operation ended
 };
 
 struct Recording {
   std::vector<std::vector<TimedAction>> times;     // indexed by rank and position
   std::vector<std::vector<ActionCauses>> actions;  // indexed as times
   std::vector<Transfer> transfers;
-  std::vector<MessageCauses> messages;  // indexed as transfers
+  std::vector<MessageCauses> messages;     // indexed as transfers
+  std::vector<OperationTimes> operations;  // indexed as Collectives::operations()
 };
 
 }  // namespace plumbline::schedule

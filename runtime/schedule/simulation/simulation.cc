@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
+#include "runtime/schedule/collectives.h"
 #include "runtime/schedule/simulation/awaited.h"
 #include "runtime/schedule/simulation/critical_path.h"
 #include "runtime/schedule/simulation/held_memory.h"
@@ -29,14 +30,17 @@ struct SimulatedChannel {
 };
 
 struct RankState {
-  int position = 0;  // of the next unit (a group or a single action)
-  double free = 0;   // when the rank can begin it
-  const Awaited::Arrivals* waits_for = nullptr;
+  int position = 0;                              // of the next unit (a group or a single action)
+  double free = 0;                               // when the rank can begin it
+  const Awaited::Arrivals* waits_for = nullptr;  // messages, or the ranks that have yet to begin an operation
   // The previous unit: its first member with unsent messages, the edge of the next message, and the one that waits.
   int sending = 0;
   std::size_t edge = 0;
   std::int32_t stalled = -1;
 };
+
+// False for W and for actions of whole stages, which neither take nor make values for other stages.
+bool passes_values(const Action& action) { return has_microbatch(action.type) && action.type != ActionType::W; }
 
 class Loop {
  public:
@@ -52,6 +56,8 @@ class Loop {
         keeps_times_(records.trace || records.critical_path),
         has_channels_(costs.links.occupied || costs.links.buffers > 0),
         awaited_(compute, graph, forward_only_),
+        collectives_(compute),
+        operations_(collectives_.operations().size()),
         held_(compute, costs, traffic, records.memory),
         ranks_(compute.ranks.size()) {
     const std::size_t ranks = ranks_.size();
@@ -59,6 +65,9 @@ class Loop {
     timeline.busy.assign(ranks, 0);
     timeline.begin.assign(ranks, 0);
     timeline.end.assign(ranks, 0);
+    for (std::size_t i = 0; i < operations_.size(); ++i)
+      operations_[i].missing = static_cast<std::uint32_t>(collectives_.operations()[i].begun_at.size());
+    recording_.operations.resize(operations_.size());
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const std::size_t actions = compute.ranks[rank].size();
       if (keeps_times_) recording_.times.emplace_back().reserve(actions);
@@ -79,7 +88,11 @@ class Loop {
     held_.finish(result_);
     sum_up();
     if (records_.critical_path) result_.critical_path = critical_path(compute_, recording_);
-    if (records_.trace) result_.trace = {"predicted", std::move(recording_.times)};
+    if (records_.trace) {
+      for (std::vector<TimedAction>& times : recording_.times)
+        std::erase_if(times, [](const TimedAction& timed) { return !is_compute(timed.action.type); });
+      result_.trace = {"predicted", std::move(recording_.times)};
+    }
     if (records_.transfers) result_.transfers = std::move(recording_.transfers);
     return std::move(result_);
   }
@@ -98,30 +111,35 @@ class Loop {
     while (send_all(rank) && static_cast<std::size_t>(state.position) < actions.size()) {
       const auto end = static_cast<int>(group_end(actions, static_cast<std::size_t>(state.position)));
       double ready = 0;
-      std::int32_t last = -1;
+      ActionCauses causes;
       for (int i = state.position; i < end; ++i) {
-        const Awaited::Arrivals* need = awaited_.of(actions[i]);
-        if (need == nullptr) continue;
-        if (need->missing > 0) {
-          state.waits_for = need;
-          return;
+        const int operation = collectives_.needed_by(rank, i);
+        for (const Awaited::Arrivals* need :
+             {awaited_.of(actions[i]), operation < 0 ? nullptr : &operations_[operation]}) {
+          if (need == nullptr) continue;
+          if (need->missing > 0) {
+            state.waits_for = need;
+            return;
+          }
+          if (need->ready <= ready) continue;
+          ready = need->ready;
+          const bool is_message = operation < 0 || need != &operations_[operation];
+          causes.message = is_message ? need->last : -1;
+          causes.operation = is_message ? -1 : operation;
         }
-        if (need->ready <= ready) continue;
-        ready = need->ready;
-        last = need->last;
       }
-      execute(rank, end, std::max(ready, state.free), ready > state.free ? last : -1);
+      execute(rank, end, std::max(ready, state.free), ready > state.free ? causes : ActionCauses());
     }
   }
 
   // The unit from the rank's position to `end`.
-  void execute(int rank, int end, double start, std::int32_t message) {
+  void execute(int rank, int end, double start, const ActionCauses& causes) {
     RankState& state = ranks_[rank];
     const auto& actions = actions_of(rank);
     const std::span<const Action> members(actions.data() + state.position, actions.data() + end);
     const double time = time_of(costs_, members);
     if (state.position == 0) result_.timeline.begin[rank] = start;
-    if (records_.critical_path) recording_.actions[rank][state.position].message = message;
+    if (records_.critical_path) recording_.actions[rank][state.position] = causes;
     if (keeps_times_) record_times(rank, members, start, time);
     if (costs_.links.buffers > 0) {
       for (int i = state.position; i < end; ++i) take(rank, i, start);
@@ -134,6 +152,23 @@ class Loop {
     state.position = end;
     result_.timeline.end[rank] = state.free;
     result_.timeline.busy[rank] += time;
+    if (const int operation = collectives_.begun_by(rank, end - 1); operation >= 0)
+      begin_operation(operation, {rank, end - 1}, state.free);
+  }
+
+  void begin_operation(int number, const Place& place, double time) {
+    Awaited::Arrivals& operation = operations_[number];
+    OperationTimes& times = recording_.operations[number];
+    if (times.last_begun.rank < 0 || time > operation.ready) times.last_begun = place;
+    operation.ready = std::max(operation.ready, time);
+    if (--operation.missing > 0) return;
+    const Collectives::Operation& of = collectives_.operations()[number];
+    const Durations& durations = of_stage(costs_.durations, of.stage);
+    times.begin = operation.ready;
+    operation.ready += of.type == ActionType::UNSHARD ? durations.gather : durations.reduce;
+    times.end = operation.ready;
+    for (const Place& begun : of.begun_at)
+      if (ranks_[begun.rank].waits_for == &operation) wake(begun.rank);
   }
 
   void record_times(int rank, std::span<const Action> members, double start, double time) {
@@ -154,7 +189,7 @@ class Loop {
     RankState& state = ranks_[rank];
     for (; state.sending < state.position; ++state.sending, state.edge = 0) {
       const Action& action = actions_of(rank)[state.sending];
-      if (action.type == ActionType::W) continue;
+      if (!passes_values(action)) continue;
       const bool forward = action.type == ActionType::F;
       const std::vector<int>& others = forward ? graph_.outputs(action.stage) : graph_.inputs(action.stage);
       for (; state.edge < others.size(); ++state.edge) {
@@ -226,7 +261,7 @@ class Loop {
 
   void take(int rank, int position, double time) {
     const Action& action = actions_of(rank)[position];
-    if (action.type == ActionType::W) return;
+    if (!passes_values(action)) return;
     for (int other : action.type == ActionType::F ? graph_.inputs(action.stage) : graph_.outputs(action.stage)) {
       const int from = compute_.rank_of(other, action.microbatch);
       if (from == rank) continue;
@@ -250,6 +285,9 @@ class Loop {
 
   void sum_up() {
     Timeline& t = result_.timeline;
+    for (std::size_t i = 0; i < operations_.size(); ++i)
+      for (const Place& begun : collectives_.operations()[i].begun_at)
+        t.end[begun.rank] = std::max(t.end[begun.rank], operations_[i].ready);
     t.makespan = *std::max_element(t.end.begin(), t.end.end());
     for (std::size_t rank = 0; rank < t.end.size(); ++rank) {
       t.longest_rank = std::max(t.longest_rank, t.end[rank] - t.begin[rank]);
@@ -281,7 +319,15 @@ class Loop {
     const auto end = static_cast<int>(group_end(actions, static_cast<std::size_t>(state.position)));
     for (int i = state.position; i < end; ++i) {
       const Action& action = actions[i];
-      if (action.type == ActionType::W) continue;
+      if (const int number = collectives_.needed_by(rank, i); number >= 0 && operations_[number].missing > 0) {
+        for (const Place& begun : collectives_.operations()[number].begun_at) {
+          if (ranks_[begun.rank].position > begun.position) continue;
+          return {begun.rank, at + std::to_string(i) + " (" + to_string(action) + ") waits for " +
+                                  to_string(actions_of(begun.rank)[begun.position]) + " at rank " +
+                                  std::to_string(begun.rank) + ", position " + std::to_string(begun.position)};
+        }
+      }
+      if (!passes_values(action)) continue;
       const bool forward = action.type == ActionType::F;
       for (int other : forward ? graph_.inputs(action.stage) : graph_.outputs(action.stage)) {
         const int from = compute_.rank_of(other, action.microbatch);
@@ -323,6 +369,8 @@ class Loop {
   const Records& records_;
   const bool forward_only_, keeps_messages_, keeps_times_, has_channels_;
   Awaited awaited_;
+  const Collectives collectives_;
+  std::vector<Awaited::Arrivals> operations_;  // indexed as Collectives::operations(): `missing` ranks
   HeldMemory held_;
   std::vector<RankState> ranks_;
   std::vector<int> runnable_;
@@ -335,7 +383,7 @@ class Loop {
 
 Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                          const Records& records) {
-  if (has_communication(compute)) {
+  if (has_transport(compute)) {
     throw InputError("simulate: schedule " + compute.name + " has sends and receives; give the compute schedule");
   }
   const bool forward_only = !has_backward(compute);
@@ -343,8 +391,9 @@ Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& 
   const std::vector<StageEdge> all_edges = with_skips(edges, costs.skips);
   if (!shape_problem(compute).empty()) require_valid(compute, all_edges, options);
   const StageGraph graph(compute.stages, all_edges);
+  const bool whole_stages = has_communication(compute);
+  if (whole_stages || !is_complete(compute, graph, forward_only)) require_valid(compute, all_edges, options);
   if (!is_complete(compute, graph, forward_only)) {
-    require_valid(compute, all_edges, options);
     PLUMBLINE_CHECK(false, "schedule " + compute.name + " has violations that check.h does not know");
   }
   require_costs(compute, costs);

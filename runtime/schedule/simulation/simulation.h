@@ -1,7 +1,9 @@
 // Simulates one step by discrete events: when each action begins and ends, which messages travel, how much memory is
 // held.
 //
-// Each rank executes its actions strictly in order; an action begins when its rank is free and its needs are met. The
+// Each rank executes its actions strictly in order; an action begins when its rank is free and its needs are met.
+// UNSHARD and REDUCE_GRAD take no time on their rank; the operation that they begin (collectives.h) takes that of
+// Durations after the last rank has begun it, and the step ends when all have ended. They do not occupy links. The
 // events are processed rank by rank, not in the order of time: every time is a maximum or sum of earlier times, so any
 // order that respects the dependencies gives the same numbers, in time linear in the number of actions. Besides the
 // schedule, a run without records takes about 17 bytes per action; with a skip for each stage, about 32.
@@ -48,10 +50,12 @@ struct MemoryPoint {
 /// A piece of the chain that determines the step's duration. Each piece begins when the previous one ends.
 struct PathStep {
   enum class Kind {
-    Action,    ///< `action` on `rank`
-    Transfer,  ///< the result of `action` travels from `rank` to `to_rank`
-    Queue,     ///< the same, until the link is free for the next message of the chain
-    Buffer,    ///< takes no time: `action` begins on `rank` and frees a buffer for which `to_rank` waits
+    Action,     ///< `action` on `rank`
+    Transfer,   ///< the result of `action` travels from `rank` to `to_rank`
+    Queue,      ///< the same, until the link is free for the next message of the chain
+    Operation,  ///< `action`, UNSHARD or REDUCE_GRAD, is carried out by all ranks of its stage, of which `rank` began
+                ///< last
+    Buffer,     ///< takes no time: `action` begins on `rank` and frees a buffer for which `to_rank` waits
   };
   Kind kind = Kind::Action;
   Action action;
@@ -67,16 +71,17 @@ struct Records {
 struct Simulation {
   Timeline timeline;
   std::vector<double> peak_memory;  ///< per rank: the most bytes of activations and skipped tensors (Skip)
-  Trace trace;                      ///< named "predicted"; the members of a group divide its time, one after another
-  std::vector<Transfer> transfers;  ///< in no particular order
+  /// Named "predicted", of computations only; the members of a group divide its time, one after another.
+  Trace trace;
+  std::vector<Transfer> transfers;               ///< in no particular order
   std::vector<std::vector<MemoryPoint>> memory;  ///< per rank, ascending by time; 0 before the first point
   std::vector<PathStep> critical_path;           ///< ascending, from 0 to the makespan
 };
 
-/// Simulates one step of `compute`, a compute schedule over stages with these edges and those of costs.skips, possibly
-/// forward-only. Throws InputError for costs that require_costs() or time_of() refuses, invalid edges, a schedule with
-/// actions other than F, B, I and W or with violations (check.h), and times or bytes that add up to infinity; also,
-/// with the cycle, if ranks wait for one another (groups and buffers can cause that).
+/// Simulates one step of `compute`, a schedule of computations and actions of whole stages over stages with these edges
+/// and those of costs.skips, possibly forward-only. Throws InputError for costs that require_costs() or time_of()
+/// refuses, invalid edges, a schedule with transfers or with violations (check.h), and times or bytes that add up to
+/// infinity; also, with the cycle, if ranks wait for one another (groups and buffers can cause that).
 Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                          const Records& records = {});
 

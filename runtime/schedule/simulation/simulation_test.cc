@@ -9,6 +9,8 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/lowering/replica_actions.h"
+#include "runtime/schedule/orders/data_parallel.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
@@ -46,6 +48,7 @@ std::vector<std::pair<std::size_t, std::size_t>> units_of(const std::vector<Acti
 
 TEST(Simulation, AgreesWithATimeSteppedSimulator) {
   int deadlocks = 0, stalled_or_queued = 0, grouped = 0, skipping = 0;
+  std::size_t whole_stages = 0;
   for (unsigned seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
@@ -60,7 +63,8 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
     ASSERT_EQ(fast.timeline.busy, slow.busy) << "seed " << seed;
     ASSERT_EQ(fast.peak_memory, slow.peak_memory) << "seed " << seed;
     for (std::size_t rank = 0; rank < step.compute.ranks.size(); ++rank) {
-      const auto& actions = step.compute.ranks[rank];
+      std::vector<Action> actions = step.compute.ranks[rank];
+      whole_stages += std::erase_if(actions, [](const Action& action) { return !has_microbatch(action.type); });
       const auto& times = fast.trace.ranks[rank];
       ASSERT_EQ(times.size(), actions.size()) << "seed " << seed;
       for (const auto& [first, last] : units_of(actions)) {
@@ -93,6 +97,57 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
   EXPECT_GT(stalled_or_queued, 500);
   EXPECT_GT(grouped, 500);
   EXPECT_GT(skipping, 300);
+  EXPECT_GT(whole_stages, 2000u);
+}
+
+// Two data-parallel replicas of two ranks each; F and B take 1 and 2.
+TEST(Simulation, OperationsOfWholeStagesByHand) {
+  StepCosts costs;
+  costs.durations = {{.forward = 1, .input = 1, .weight = 1, .backward = {}, .comm = 0, .gather = 3, .reduce = 5}};
+  const Schedule mesh = data_parallel(make_schedule("gpipe", 2, 1), 2);
+  const Simulation summed =
+      simulate_step(with_replica_actions(mesh, {.reduce_early = true, .shard = false}), chain_edges(2), costs, kAll);
+  // 0F 1, 1F 2, 1B 4 and its sum 9; 0B 6 and its sum 11.
+  EXPECT_EQ(summed.timeline.makespan, 11);
+  EXPECT_EQ(summed.timeline.busy, (std::vector<double>{3, 3, 3, 3}));
+  EXPECT_EQ(to_string(summed.critical_path.back()),
+            "0REDUCE_GRAD on all ranks of the stage, the last of which was rank 0");
+  // Stage 1 is gathered while rank 0 computes: it begins at 4, when 0F of 3 to 4 has ended.
+  const Simulation sharded =
+      simulate_step(with_replica_actions(mesh, {.reduce_early = true, .shard = true}), chain_edges(2), costs, kAll);
+  EXPECT_EQ(sharded.timeline.makespan, 14);
+  EXPECT_EQ(sharded.critical_path.front().kind, PathStep::Kind::Operation);
+  double time = 0;
+  for (const PathStep& step : sharded.critical_path) {
+    EXPECT_EQ(step.begin, time) << to_string(step);
+    time = step.end;
+  }
+  EXPECT_EQ(time, 14);
+  // A rank of its own, gathered again for the backward: 3 + 1, 3 + 2.
+  const Schedule alone = parse_csv("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD\n", "alone");
+  EXPECT_EQ(simulate_step(alone, {}, costs).timeline.makespan, 9);
+}
+
+// The path passes through operations without a gap, and every one begins with the last of its ranks.
+TEST(Simulation, CriticalPathThroughOperations) {
+  int operations = 0;
+  for (unsigned seed = 0; seed < 1500; ++seed) {
+    std::mt19937 random(seed);
+    const RandomStep step = testing::random_step(random);
+    if (!has_communication(step.compute) || error_of(step.compute, step.edges, step.costs) != "accepted") continue;
+    const Simulation simulation = simulate_step(step.compute, step.edges, step.costs, kAll);
+    double time = 0;
+    for (const PathStep& piece : simulation.critical_path) {
+      ASSERT_EQ(piece.begin, time) << "seed " << seed << ", " << to_string(piece);
+      time = piece.end;
+      if (piece.kind != PathStep::Kind::Operation) continue;
+      const Durations& durations = of_stage(step.costs.durations, piece.action.stage);
+      ASSERT_EQ(piece.end - piece.begin, piece.action.type == UNSHARD ? durations.gather : durations.reduce);
+      ++operations;
+    }
+    ASSERT_EQ(time, simulation.timeline.makespan) << "seed " << seed;
+  }
+  EXPECT_GT(operations, 200);
 }
 
 TEST(Simulation, ManyBuffersAreAsGoodAsAnyNumber) {
@@ -207,6 +262,7 @@ TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
     const Schedule& schedule = step.compute;
+    if (has_communication(schedule)) continue;  // see CriticalPathThroughOperations
     const std::vector<StageEdge> edges = with_skips(step.edges, step.costs.skips);
     if (error_of(schedule, step.edges, step.costs) != "accepted") continue;
     const Simulation simulation = simulate_step(schedule, step.edges, step.costs, kAll);
@@ -271,6 +327,8 @@ TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
           ASSERT_TRUE(needed) << context << " then " << to_string(next);
           break;
         }
+        case PathStep::Kind::Operation:
+          FAIL() << context << ": no stage is gathered or summed here";
         case PathStep::Kind::Queue:
           ASSERT_TRUE(to_message) << context;
           ASSERT_EQ(std::pair(now.rank, now.to_rank), std::pair(next.rank, next.to_rank)) << context;
@@ -327,7 +385,8 @@ TEST(Simulation, RefusesWhatTheChecksRefuse) {
         from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
     }
     const bool forward_only = std::all_of(ranks.begin(), ranks.end(), [](const auto& actions) {
-      return std::all_of(actions.begin(), actions.end(), [](const Action& a) { return a.type == F; });
+      return std::all_of(actions.begin(), actions.end(),
+                         [](const Action& a) { return a.type == F || !is_compute(a.type); });
     });
     const auto found =
         violations(step.compute, with_skips(step.edges, step.costs.skips), {.forward_only = forward_only});

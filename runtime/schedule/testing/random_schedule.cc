@@ -51,7 +51,7 @@ void insert(std::vector<schedule::Action>& actions, std::size_t place, int stage
   actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(place), {stage, type, schedule::kNoMicrobatch});
 }
 
-void add_windows(std::vector<schedule::Action>& actions, int stage, std::mt19937& random) {
+void add_windows(std::vector<schedule::Action>& actions, int stage, bool two, std::mt19937& random) {
   const auto of_stage = [&](const schedule::Action& action) {
     return action.stage == stage && schedule::is_compute(action.type);
   };
@@ -62,7 +62,7 @@ void add_windows(std::vector<schedule::Action>& actions, int stage, std::mt19937
   const std::size_t middle = pick(gaps(actions, first, close));
   const std::size_t open = pick(gaps(actions, 0, first));
   insert(actions, close, stage, RESHARD);
-  if (below(random, 2) == 0) {
+  if (two) {
     insert(actions, middle, stage, UNSHARD);
     insert(actions, middle, stage, RESHARD);
   }
@@ -80,6 +80,25 @@ void add_reduction(std::vector<schedule::Action>& actions, int stage, std::mt199
   if (below(random, 4) == 0) return;
   places = gaps(actions, reduce + 1, actions.size());
   insert(actions, places[below(random, places.size())], stage, WAIT_REDUCE_GRAD);
+}
+
+// All ranks of a stage take part. Where the ranks would then wait for one another, the stage stays as it was.
+void add_whole_stages(schedule::Schedule& schedule, const RandomPipe& pipe, std::mt19937& random) {
+  const bool windows = below(random, 2) == 0, reductions = !pipe.forward_only && below(random, 2) == 0;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const schedule::Schedule before = schedule;
+    const bool gathers = windows && below(random, 3) > 0, twice = below(random, 2) == 0;
+    const bool reduces = reductions && below(random, 3) > 0;
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+      bool held = false;
+      for (std::size_t i = stage; i < schedule.rank_of_stage.size(); i += schedule.stages)
+        held = held || schedule.rank_of_stage[i] == static_cast<int>(rank);
+      if (!held) continue;
+      if (gathers) add_windows(schedule.ranks[rank], stage, twice, random);
+      if (reduces) add_reduction(schedule.ranks[rank], stage, random);
+    }
+    if (!schedule.replica_of_microbatch.empty() && !reaches_its_end(schedule, pipe.edges, 0, false)) schedule = before;
+  }
 }
 
 }  // namespace
@@ -154,13 +173,7 @@ schedule::Schedule random_lowered(const RandomPipe& pipe, std::mt19937& random, 
   }
   for (const std::string& text : transport) waiting.push_back(schedule::parse_action(text));
   run_at_random(schedule, pipe.edges, std::move(waiting), true, options.groups, random);
-  const bool windows = below(random, 2) == 0, reductions = !pipe.forward_only && below(random, 2) == 0;
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    for (int stage : schedule::stages_of_rank(schedule, static_cast<int>(rank))) {
-      if (windows && below(random, 3) > 0) add_windows(schedule.ranks[rank], stage, random);
-      if (reductions && below(random, 3) > 0) add_reduction(schedule.ranks[rank], stage, random);
-    }
-  }
+  add_whole_stages(schedule, pipe, random);
   return schedule;
 }
 

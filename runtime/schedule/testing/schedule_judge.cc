@@ -108,6 +108,53 @@ bool whole_stage_in_order(const schedule::Schedule& schedule, int rank, int stag
          std::regex_match(std::regex_replace(letters, no_sum, ""), summed);
 }
 
+// The number of actions of this kind and stage among the first `end` of the rank's list.
+int count_of(const schedule::Schedule& schedule, std::size_t rank, std::size_t end, int stage,
+             schedule::ActionType type) {
+  int count = 0;
+  for (std::size_t i = 0; i < end; ++i) {
+    const schedule::Action& action = schedule.ranks[rank][i];
+    count += action.type == type && action.stage == stage ? 1 : 0;
+  }
+  return count;
+}
+
+std::set<std::size_t> ranks_with(const schedule::Schedule& schedule, int stage) {
+  std::set<std::size_t> ranks;
+  for (std::size_t i = stage; i < schedule.rank_of_stage.size(); i += schedule.stages)
+    ranks.insert(schedule.rank_of_stage[i]);
+  return ranks;
+}
+
+// Every rank of a stage gathers and reduces it as often as the others.
+bool all_take_part(const schedule::Schedule& schedule) {
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    for (const schedule::ActionType type : {UNSHARD, REDUCE_GRAD}) {
+      std::set<int> counts;
+      for (const std::size_t rank : ranks_with(schedule, stage))
+        counts.insert(count_of(schedule, rank, schedule.ranks[rank].size(), stage, type));
+      if (counts.size() > 1) return false;
+    }
+  }
+  return true;
+}
+
+// Whether all ranks of the stage have begun the gathering, or the sum, that the rank's action at `position` needs;
+// `next` are the ranks' positions.
+bool others_have_begun(const schedule::Schedule& schedule, std::size_t rank, std::size_t position,
+                       const std::vector<std::size_t>& next) {
+  const schedule::Action& action = schedule.ranks[rank][position];
+  const bool computes = std::string("FBIW").find(schedule::to_string(action.type)) != std::string::npos;
+  if ((!computes && action.type != WAIT_REDUCE_GRAD) || action.stage < 0 || action.stage >= schedule.stages)
+    return true;
+  const auto before = [&](schedule::ActionType type) { return count_of(schedule, rank, position, action.stage, type); };
+  if (computes && before(UNSHARD) == before(RESHARD)) return true;
+  const schedule::ActionType type = computes ? UNSHARD : REDUCE_GRAD;
+  for (const std::size_t other : ranks_with(schedule, action.stage))
+    if (count_of(schedule, other, next[other], action.stage, type) < before(type)) return false;
+  return true;
+}
+
 // The send of a wait: 0SEND_F1 for 0WAIT_SEND_F1.
 std::string send_of(std::string wait) { return wait.erase(wait.find("WAIT_"), 5); }
 
@@ -216,6 +263,7 @@ bool is_complete(const schedule::Schedule& schedule, const std::vector<schedule:
       if (!forward_only) wanted.insert({text_of(e.to, "SEND_B", m), text_of(e.from, "RECV_B", m)});
     }
   }
+  if (!all_take_part(schedule)) return false;
   for (const std::string& wait : waits) {
     const std::string send = send_of(wait);
     if (waits.count(wait) > 1 || !wanted.contains(send)) return false;
@@ -244,6 +292,8 @@ bool reaches_its_end(const schedule::Schedule& schedule, const std::vector<sched
       const bool is_wait = first.type == WAIT_SEND_F || first.type == WAIT_SEND_B;
       const bool sends = first.type == SEND_F || first.type == SEND_B;
       bool ready = true;
+      for (std::size_t i = 0; i < group.size(); ++i)
+        ready = ready && others_have_begun(schedule, rank, next[rank] + i, next);
       for (const schedule::Action& member : group) {
         ready = ready &&
                 (is_wait ? among(done, send_of(text)) : can_run_among(member, schedule, edges, lowered, done, &all));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <set>
+#include <tuple>
 
 namespace plumbline::testing {
 namespace {
@@ -19,13 +21,60 @@ std::string stage_key(bool forward, int stage, int m) {
   return (forward ? "f" : "b") + std::to_string(stage) + "," + std::to_string(m);
 }
 
+// The kinds whose results other stages need.
+bool passes_on(const schedule::Action& a) { return a.type == F || a.type == B || a.type == I; }
+
 double own_time(const schedule::StepCosts& costs, const schedule::Action& a) {
   const schedule::Durations& d = costs.durations.size() == 1 ? costs.durations[0] : costs.durations[a.stage];
+  if (!passes_on(a) && a.type != W) return 0;
   if (a.type == F) return d.forward;
   if (a.type == B) return d.backward ? *d.backward : d.input + d.weight;
   if (costs.first_stage_defers && a.stage == 0) return a.type == I ? 0 : d.input + d.weight;
   return a.type == I ? d.input : d.weight;
 }
+
+// What the ranks with a common stage do together: gather its parameters, sum its gradients.
+class Together {
+ public:
+  Together(const schedule::Schedule& compute, const schedule::StepCosts& costs) : compute_(compute), costs_(costs) {}
+
+  bool ready(int rank, const schedule::Action& a, double now) const {
+    const bool waits = a.type == WAIT_REDUCE_GRAD, uses = passes_on(a) || a.type == W;
+    if (!waits && (!uses || open_.count({rank, a.stage}) == 0)) return true;
+    const std::string kind = waits ? "D" : "U";
+    const auto mine = begun_.find({kind, a.stage, rank});
+    if (mine == begun_.end()) return true;
+    const auto over = over_.find({kind, a.stage, mine->second});
+    return over != over_.end() && over->second <= now;
+  }
+
+  void begin(int rank, const schedule::Action& a, double now) {
+    if (a.type == RESHARD) open_.erase({rank, a.stage});
+    if (a.type == UNSHARD) open_.insert({rank, a.stage});
+    if (a.type != UNSHARD && a.type != REDUCE_GRAD) return;
+    const std::string kind = a.type == UNSHARD ? "U" : "D";
+    const int number = ++begun_[{kind, a.stage, rank}];
+    for (std::size_t i = a.stage; i < compute_.rank_of_stage.size(); i += compute_.stages) {
+      const auto other = begun_.find({kind, a.stage, compute_.rank_of_stage[i]});
+      if (other == begun_.end() || other->second < number) return;
+    }
+    const schedule::Durations& d = costs_.durations.size() == 1 ? costs_.durations[0] : costs_.durations[a.stage];
+    over_[{kind, a.stage, number}] = now + (kind == "U" ? d.gather : d.reduce);
+  }
+
+  double last_end() const {
+    double last = 0;
+    for (const auto& [operation, end] : over_) last = std::max(last, end);
+    return last;
+  }
+
+ private:
+  const schedule::Schedule& compute_;
+  const schedule::StepCosts& costs_;
+  std::set<std::pair<int, int>> open_;                        // rank and stage
+  std::map<std::tuple<std::string, int, int>, int> begun_;    // kind, stage, rank: how many
+  std::map<std::tuple<std::string, int, int>, double> over_;  // kind, stage, number: when it ends
+};
 
 struct Rank {
   std::deque<std::vector<schedule::Action>> todo;
@@ -66,6 +115,8 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
   std::map<std::string, double> held_from, held_to_input, held_to_end;
   std::map<std::string, double> carried_at, there_at;  // keyed as `arrived`
 
+  Together together(compute, costs);
+
   const auto edge_key = [](const schedule::StageEdge& e, bool forward, int m) {
     return stage_key(forward, e.from, m) + ">" + std::to_string(e.to);
   };
@@ -88,7 +139,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
                 std::to_string(a.stage) + "," + std::to_string(a.microbatch) + "@" + std::to_string(r);
             if (a.type == I) held_to_input[key] = now;
             if (a.type == B || a.type == W) held_to_end[key] = now;
-            if (a.type == W) continue;
+            if (!passes_on(a)) continue;
             std::vector<schedule::StageEdge> used;
             for (const schedule::StageEdge& e : edges) {
               const bool mine = a.type == F ? e.from == a.stage : e.to == a.stage;
@@ -122,7 +173,8 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
           std::vector<std::pair<int, int>> taken;
           bool ready = true;
           for (const schedule::Action& a : rank.todo.front()) {
-            if (a.type == W) continue;
+            ready = ready && together.ready(r, a, now);
+            if (!passes_on(a)) continue;
             std::set<std::string> seen;
             for (const schedule::StageEdge& e : edges) {
               const bool mine = a.type == F ? e.to == a.stage : e.from == a.stage;
@@ -139,6 +191,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
             rank.todo.pop_front();
             double time = 0;
             for (const schedule::Action& a : rank.doing) {
+              together.begin(r, a, now);
               time += own_time(costs, a);
               result.begin[schedule::to_string(a)] = now;
               const std::string key =
@@ -175,6 +228,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
       future = future || !rank.doing.empty();
     }
     if (done) break;
+    future = future || together.last_end() > now;
     for (const Message& message : flying) future = future || message.there > now;
     for (const auto& [channel, queue] : queues) future = future || !queue.empty();
     if (!future) {
@@ -182,6 +236,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
       return result;
     }
   }
+  result.makespan = together.last_end();
   for (const auto& [action, end] : result.end) result.makespan = std::max(result.makespan, end);
   // Nothing happens between whole numbers: the memory held at this instant is held for the whole unit of time.
   for (double now = 0.5; now < result.makespan; ++now) {
@@ -213,6 +268,46 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
   }
   return result;
 }
+
+namespace {
+
+// Each stage is gathered from the beginning to the end of the list of each of its ranks, on a single rank sometimes
+// twice; and its gradients are summed after its last backward there.
+void add_whole_stages(schedule::Schedule& s, std::mt19937& random) {
+  const bool reduces = random() % 2 == 0, gathers = !reduces || random() % 2 == 0, at_once = random() % 2 == 0;
+  for (auto& actions : s.ranks) {
+    std::map<int, std::size_t> last;  // by stage: one past its last action
+    for (std::size_t i = 0; i < actions.size(); ++i) last[actions[i].stage] = i + 1;
+    std::vector<schedule::Action> made, at_end;
+    for (const auto& [stage, end] : last)
+      if (gathers) made.push_back({stage, UNSHARD, schedule::kNoMicrobatch});
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      made.push_back(actions[i]);
+      if (actions[i].overlaps_next) continue;
+      for (const auto& [stage, end] : last) {
+        // The whole group has ended here.
+        const bool here = end == i + 1 || (end <= i && end > 0 && actions[end - 1].overlaps_next &&
+                                           std::all_of(actions.begin() + static_cast<std::ptrdiff_t>(end) - 1,
+                                                       actions.begin() + static_cast<std::ptrdiff_t>(i),
+                                                       [](const schedule::Action& a) { return a.overlaps_next; }));
+        if (!here || !reduces) continue;
+        made.push_back({stage, REDUCE_GRAD, schedule::kNoMicrobatch});
+        (at_once ? made : at_end).push_back({stage, WAIT_REDUCE_GRAD, schedule::kNoMicrobatch});
+      }
+      if (gathers && s.replica_of_microbatch.empty() && random() % 4 == 0) {
+        const int stage = actions[i].stage;
+        made.push_back({stage, RESHARD, schedule::kNoMicrobatch});
+        made.push_back({stage, UNSHARD, schedule::kNoMicrobatch});
+      }
+    }
+    for (const auto& [stage, end] : last)
+      if (gathers) at_end.push_back({stage, RESHARD, schedule::kNoMicrobatch});
+    made.insert(made.end(), at_end.begin(), at_end.end());
+    actions = std::move(made);
+  }
+}
+
+}  // namespace
 
 RandomStep random_step(std::mt19937& random) {
   const auto up_to = [&](int most) { return static_cast<int>(random() % (most + 1)); };
@@ -280,11 +375,14 @@ RandomStep random_step(std::mt19937& random) {
       }
     }
   }
+  if (!forward_only && up_to(2) == 0) add_whole_stages(s, random);
   schedule::StepCosts& costs = step.costs;
   const auto durations = [&] {
     schedule::Durations d{.forward = 1.0 + up_to(4), .input = 1.0 * up_to(4), .weight = 1.0 * up_to(4), .backward = {}};
     d.comm = up_to(2) * up_to(1);
     if (up_to(1) == 0) d.backward = up_to(7);
+    d.gather = up_to(5);
+    d.reduce = up_to(5);
     return d;
   };
   costs.durations.clear();

@@ -112,7 +112,7 @@ class CsvReader {
       return;
     }
     if (is_whole_backward_of_2024(text)) {
-      throw InputError("action " + quoted(text) + ": there is no kind 'BW'; " + kAskFor2024);
+      throw InputError("action " + quoted_text(text) + ": there is no kind 'BW'; " + kAskFor2024);
     }
     parse_entry(text, actions);
     if (dialect_ && *dialect_ < needed_dialect(actions.back().type)) {

@@ -21,7 +21,7 @@ std::string_view to_string(Dialect dialect) { return kDialectNames.at(static_cas
 Dialect parse_dialect(std::string_view text) {
   const auto found = std::find(kDialectNames.begin(), kDialectNames.end(), text);
   if (found == kDialectNames.end()) {
-    throw InputError("there is no dialect " + quoted(text) +
+    throw InputError("there is no dialect " + quoted_text(text) +
                      "; expected 2024, 2.11 or 2.15, the versions of PyTorch's text form");
   }
   return static_cast<Dialect>(found - kDialectNames.begin());
@@ -41,7 +41,7 @@ Dialect needed_dialect(const Schedule& schedule) {
 
 Action parse_action_of_2024(std::string_view text) {
   const auto refuse = [&](const std::string& what) {
-    throw InputError("action " + quoted(text) + ": the dialect of 2024 has no " + what +
+    throw InputError("action " + quoted_text(text) + ": the dialect of 2024 has no " + what +
                      "; expected F, B (input half), W, BW (whole backward), a transfer, UNSHARD or RESHARD");
   };
   if (text.starts_with('(')) refuse("groups");

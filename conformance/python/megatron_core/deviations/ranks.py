@@ -57,12 +57,12 @@ class Model:
     """This rank's layers: one, or `chunks` of them. Other words are for TransformerConfig."""
 
     def __init__(self, chunks=None, tied=False, **words):
-        ranks = dist.get_world_size()
+        ranks = parallel_state.get_pipeline_model_parallel_world_size()
         self.config = TransformerConfig(
             num_layers=ranks * (chunks or 1), hidden_size=WIDTH, num_attention_heads=1, pipeline_model_parallel_size=ranks,
             virtual_pipeline_model_parallel_size=chunks, pipeline_dtype=torch.float32, moe_token_dispatcher_type="alltoall",
-            finalize_model_grads_func=finalize_model_grads, **words)  # fmt: skip
-        own = [chunk * ranks + dist.get_rank() for chunk in range(chunks or 1)]
+            **{"finalize_model_grads_func": finalize_model_grads, **words})  # fmt: skip
+        own = [chunk * ranks + parallel_state.get_pipeline_model_parallel_rank() for chunk in range(chunks or 1)]
         self.layers = [Layer(self.config, index, self.config.num_layers, tied) for index in own]
         with on_cpu():
             self.model = [DistributedDataParallel(self.config, DistributedDataParallelConfig(), layer) for layer in self.layers]
@@ -90,10 +90,10 @@ def microbatches(count, sequence=1, batch=2):
     return [torch.full((sequence, batch, WIDTH), float(m + 1)) for m in range(count)]
 
 
-def _rank(rank, ranks, body, folder, results):
+def _rank(rank, ranks, replicas, body, folder, results):
     torch.set_num_threads(1)
     try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks * replicas)
         with on_cpu():
             parallel_state.initialize_model_parallel(
                 pipeline_model_parallel_size=ranks, distributed_timeout_minutes=20 / 60, create_gloo_process_groups=False
@@ -107,18 +107,19 @@ def _rank(rank, ranks, body, folder, results):
     os._exit(0)
 
 
-def run(ranks, body, *arguments, expected=None, **words):
-    """[rank]: the result of body(...). Raises RankError if a rank fails with the `expected` words; any other failure shows
-    nothing, and ends the script."""
+def run(ranks, body, *arguments, replicas=1, expected=None, **words):
+    """[rank]: the result of body(...), with `ranks` ranks in each replica; the replicas of a rank follow one another. Raises
+    RankError if a rank fails with the `expected` words; any other failure shows nothing, and ends the script."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         results = context.Queue()
         body = functools.partial(body, *arguments, **words)
-        processes = [context.Process(target=_rank, args=(r, ranks, body, folder, results)) for r in range(ranks)]
+        processes = [context.Process(target=_rank, args=(r, ranks, replicas, body, folder, results))
+                     for r in range(ranks * replicas)]  # fmt: skip
         for process in processes:
             process.start()
         try:
-            answers = sorted((results.get(timeout=90) for _ in range(ranks)), key=lambda answer: answer[0])
+            answers = sorted((results.get(timeout=90) for _ in processes), key=lambda answer: answer[0])
         except queue.Empty:
             fail("no answer of a rank")
         for process in processes:

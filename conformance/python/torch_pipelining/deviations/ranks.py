@@ -18,6 +18,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage, schedules
+from torch.distributed.tensor import DTensor
 
 logging.disable(logging.ERROR)
 torch.set_num_threads(1)
@@ -39,6 +40,7 @@ WHOLE = ("GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS")
 HALVES = ("InterleavedZeroBubble", *V)  # the backward in halves
 EVERY = (*WHOLE, *HALVES)
 NONE = ("no schedule",)
+TIMEOUT = datetime.timedelta(seconds=10)  # of a message
 GRACE = 2  # seconds in which the other ranks may end after a failure
 
 
@@ -47,25 +49,33 @@ class Failed(Exception):
 
 
 class Pipe:
-    """One rank's part of a pipeline."""
+    """One rank's part of a pipeline, or of one of its data-parallel replicas."""
 
-    def __init__(self, schedule, rank, ranks, stages):
-        self.name, self.rank, self._stages = schedule, rank, stages
-        self.own = [rank, 2 * ranks - 1 - rank] if schedule in V else list(range(rank, stages, ranks))
+    def __init__(self, schedule, rank, ranks, stages, replicas=1):
+        """The ranks of replica r follow those of replica r - 1."""
+        self.name, self._stages = schedule, stages
+        self.replica, self.rank = divmod(rank, ranks)
+        self.group = self.peers = None
+        if replicas > 1:
+            every = [range(ranks * r, ranks * (r + 1)) for r in range(replicas)]
+            self.group = dist.new_subgroups_by_enumeration([list(own) for own in every], timeout=TIMEOUT)[0]
+            self.peers = dist.new_subgroups_by_enumeration([list(own) for own in zip(*every)], timeout=TIMEOUT)[0]
+        self.own = [self.rank, 2 * ranks - 1 - self.rank] if schedule in V else list(range(self.rank, stages, ranks))
 
-    def build(self, modules, microbatches, loss=None, shapes=None, **options):
-        """`modules`: of all stages, or what pipeline() returned; `shapes`: of each stage's inputs, and of the result."""
+    def build(self, modules, microbatches, loss=None, shapes=None, replicate=None, **options):
+        """`modules`: of all stages, or what pipeline() returned; `shapes`: of each stage's inputs, and of the result;
+        `replicate(module)`: the module of a stage as a data-parallel replica."""
         if isinstance(modules, list):
             self.modules = {s: modules[s] for s in self.own}
-            stages = [self._stage(s, shapes) for s in self.own]
+            stages = [self._stage(s, replicate(m) if replicate else m, shapes) for s, m in self.modules.items()]
         else:
             stages = [modules.build_stage(s, CPU) for s in self.own]
             self.modules = {s: stage.submod for s, stage in zip(self.own, stages, strict=True)}
         self.use(CLASSES[self.name](stages[0] if self.name in SINGLE else stages, microbatches, loss_fn=loss, **options))
 
-    def _stage(self, index, shapes):
+    def _stage(self, index, module, shapes):
         given = {} if shapes is None else {"input_args": shapes[index], "output_args": shapes[index + 1]}
-        return without_messages_to_itself(PipelineStage(self.modules[index], index, self._stages, CPU, **given))
+        return without_messages_to_itself(PipelineStage(module, index, self._stages, CPU, group=self.group, **given))
 
     def use(self, schedule):
         self.schedule = schedule
@@ -92,20 +102,28 @@ class Pipe:
 
     def gradients(self):
         """{"stage N": the sum of each parameter's gradient, None without one}, rounded to what float32 can tell apart."""
+        of_replica = f" of replica {self.replica}" if self.group else ""
         return {
-            f"stage {s}": [None if p.grad is None else round(p.grad.sum().item(), 4) for p in module.parameters()]
+            f"stage {s}{of_replica}": [
+                None if p.grad is None else round(whole(p.grad).sum().item(), 4) for p in module.parameters()
+            ]
             for s, module in self.modules.items()
         }
+
+
+def whole(tensor):
+    """The tensor of which FSDP gives each replica a part."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def without_messages_to_itself(stage):
     """2.11 begins with a message to each neighbour, also on the same rank, which gloo rejects: v_schedule_over_gloo.py."""
     if operations := getattr(stage, "_get_init_p2p_neighbors_ops", None):
-        stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.group_peer != dist.get_rank()]
+        stage._get_init_p2p_neighbors_ops = lambda: [op for op in operations() if op.peer != dist.get_rank()]
     return stage
 
 
-def compare(what, program, right, *, stages=2, schedules=EVERY, error=None):
+def compare(what, program, right, *, stages=2, replicas=1, schedules=EVERY, error=None):
     """Runs both programs, prints a sentence, and ends the process: with 1 if the deviation is there, with 0 if not, and with 2
     if something else is wrong (a control, another exception).
 
@@ -117,7 +135,7 @@ def compare(what, program, right, *, stages=2, schedules=EVERY, error=None):
         for bug in (False, True):
             expected = right(bug) if callable(right) else right
             try:
-                seen = _run(program, schedule, stages, bug)
+                seen = _run(program, schedule, stages, replicas, bug)
             except Failed as failure:
                 if not bug or error is None or not re.search(error, str(failure)):
                     _other(f"{'with' if bug else 'without'} the trigger, under {schedule}: {failure}")
@@ -147,14 +165,14 @@ def _other(text):
     sys.exit(2)
 
 
-def _run(program, schedule, stages, bug):
+def _run(program, schedule, stages, replicas, bug):
     """What all ranks return together."""
     ranks = 1 if schedule in NONE else stages // 2 if schedule in V else stages
     context = multiprocessing.get_context("fork")
     answers, merged = context.Queue(), {}
     with tempfile.TemporaryDirectory() as folder:
-        arguments = (program, schedule, ranks, stages, bug, folder, answers)
-        processes = [context.Process(target=_rank, args=(rank, *arguments), daemon=True) for rank in range(ranks)]
+        arguments = (program, schedule, ranks, stages, replicas, bug, folder, answers)
+        processes = [context.Process(target=_rank, args=(r, *arguments), daemon=True) for r in range(ranks * replicas)]
         for process in processes:
             process.start()
         try:
@@ -188,12 +206,12 @@ def _collect(processes, answers, merged):
     return failures or (["Hung: a rank gave no answer"] if left else [])
 
 
-def _rank(rank, program, schedule, ranks, stages, bug, folder, answers):
+def _rank(rank, program, schedule, ranks, stages, replicas, bug, folder, answers):
     torch.manual_seed(0)
     try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
-                                timeout=datetime.timedelta(seconds=10))  # fmt: skip
-        answers.put((rank, program(Pipe(schedule, rank, ranks, stages), bug), None))
+        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
+                                world_size=ranks * replicas, timeout=TIMEOUT)  # fmt: skip
+        answers.put((rank, program(Pipe(schedule, rank, ranks, stages, replicas), bug), None))
     except BaseException as error:
         while error.__cause__ is not None:
             error = error.__cause__

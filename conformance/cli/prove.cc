@@ -1,0 +1,88 @@
+// plumbline prove: shows that a pipelined run is the same computation as the unsplit model's.
+#include <ATen/Parallel.h>
+
+#include <iostream>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/corpus_option.h"
+#include "conformance/cli/named_runs.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/proof/prove_cases.h"
+#include "runtime/error.h"
+#include "runtime/partition/parity/partition_mode.h"
+
+namespace plumbline::cli {
+
+void add_prove(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<proof::CasesOptions>();
+  auto named = std::make_shared<NamedRuns>();
+  CLI::App* command = app.add_subcommand(
+      "prove",
+      "Prove that pipelined runs are the same computation as the unsplit model: operators, operands, order of sums.\n"
+      "The engine runs each case, and every value carries the identity of the term that made it: its operator, its\n"
+      "arguments and the terms of its operands, down to parameters, buffers, rows of inputs and random draws. The\n"
+      "unsplit model gives the expected terms. Equal terms hold for all inputs of these sizes, not for these numbers\n"
+      "alone (docs/proof.md). A refutation names the operator, the stage and the micro-batch.\n"
+      "Exit code: 0 all proven, 1 one is refuted or the engine stopped, 2 bad usage or nothing that can be taken.\n\n"
+      "Try:  plumbline prove --case exact-mlp-sum --ranks 2\n"
+      "      plumbline prove --case 'transformer-lm' --schedule 'zb-*' --certificate proof.json\n"
+      "      plumbline prove --case exact-mlp-mean --schedule 1f1b --mutant swap-microbatches");
+  command
+      ->add_option("--case", options->run.selection.case_glob,
+                   "The cases whose id matches one of these patterns (* and ?); `plumbline list` prints them")
+      ->type_name("GLOB,...")
+      ->required();
+  add_corpus_option(*command, options->run.corpus);
+  command
+      ->add_option("--schedule", named->schedules,
+                   "Only schedules whose name matches, or one of your own from a file; several with commas between")
+      ->type_name("GLOB|FILE.csv,...")
+      ->capture_default_str();
+  named->add_ranks(*command, 64, "How many ranks, each a thread; several numbers with commas between")
+      ->default_str(std::to_string(conformance::kDefaultRanks));
+  command
+      ->add_option_function<std::string>(
+          "--transport",
+          [](const std::string& given) {
+            if (given != "threads")
+              throw InputError("--transport " + given + ": a proof takes threads; terms cross between threads only");
+          },
+          "threads: ranks are threads of this process; terms cross between them beside the messages")
+      ->type_name("threads")
+      ->default_str("threads");
+  command->add_option("--microbatches", options->run.microbatches, "In place of each case's own number")
+      ->check(CLI::Range(1, 65536));
+  command
+      ->add_option("--mutant", options->run.mutant,
+                   "Put this fault in on purpose: it must be refuted; `plumbline mutants` lists them")
+      ->type_name("NAME");
+  command
+      ->add_option("--recompute", options->run.recompute,
+                   "As for `plumbline run`: stages keep their inputs only and run their forward again in the backward. "
+                   "Operators are then not counted")
+      ->check(CLI::IsMember({"never", "except-last", "always"}).description(""))
+      ->type_name("never|except-last|always")
+      ->capture_default_str();
+  CLI::Option* remat = command
+                           ->add_option("--remat", options->run.remat.mode,
+                                        "As for `plumbline run`: stages run their partitioned joint graphs. Operators "
+                                        "are then not counted")
+                           ->type_name("default|min-cut|aggressive|bytes|budget=X[:peak]");
+  command->add_option("--seed", options->run.seed, "Of parameters, data and random layers")->capture_default_str();
+  command
+      ->add_option("--certificate", options->certificate,
+                   "Write what was proven: terms of all results, operators, normalisations, assumptions, limits")
+      ->type_name("F.json");
+  command->callback([=, &chosen] {
+    named->select(*command, options->run.selection);
+    if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
+    if (!options->run.mutant.empty())
+      options->run.mutant_ranks = conformance::find_mutant(options->run.mutant).least_ranks;
+    chosen = [options] {
+      at::set_num_threads(1);
+      return proof::prove_cases(*options, std::cout);
+    };
+  });
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,33 @@
+// The certificate of `plumbline prove`: what was proven, of which runs, under which assumptions, and what was not.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "conformance/plan/planned_run.h"
+#include "conformance/proof/prove.h"
+
+namespace plumbline::proof {
+
+/// One run, and its proof or the reason why there is none.
+struct CertifiedRun {
+  conformance::PlannedRun run;
+  int stages = 0, microbatches = 0;
+  std::string mutant = {}, not_taken = {};
+  std::string recompute = "never", remat = {};
+  uint64_t seed = 1;
+  Proof proof = {};
+};
+
+/// What a proof rests on, and what it says nothing about; one sentence each, as on docs/proof.md.
+const std::vector<std::string>& assumptions();
+const std::vector<std::string>& not_proven();
+
+/// One identity for all results of a run.
+std::string root_of(const ResultTerms& results);
+
+/// Writes JSON. Throws InputError if the file cannot be written.
+void write_certificate(const std::filesystem::path& path, const std::vector<CertifiedRun>& runs);
+
+}  // namespace plumbline::proof

@@ -1,0 +1,205 @@
+#include "conformance/proof/memory.h"
+
+#include <functional>
+#include <string_view>
+
+#include "runtime/io/sha256.h"
+
+namespace plumbline::proof {
+namespace {
+
+size_t digest(const void* data, size_t bytes) {
+  return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
+}
+
+/// Calls `visit` with the offset of each element, in row-major order.
+template <class Visit>
+void for_each_offset(int64_t offset, const Sizes& sizes, const Sizes& strides, Visit&& visit) {
+  const int64_t count = count_of(sizes);
+  Sizes index(sizes.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    visit(offset);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      offset += strides[d];
+      if (++index[d] < sizes[d]) break;
+      offset -= strides[d] * sizes[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Memory::Layout Memory::layout_of(const at::Tensor& tensor) {
+  return {tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()};
+}
+
+/// The elements of the base that the view shows; nullopt if it shows memory outside of the base, or if elements of the
+/// base share memory.
+std::optional<Indices> Memory::picks(const Layout& base, const Layout& view) {
+  int64_t first = base.offset, last = base.offset;
+  for (size_t d = 0; d < base.sizes.size(); ++d) last += base.strides[d] * (base.sizes[d] - 1);
+  std::vector<int32_t> at(last - first + 1, -1);
+  int32_t elements = 0;
+  bool distinct = true;
+  for_each_offset(base.offset, base.sizes, base.strides, [&](int64_t offset) {
+    distinct = distinct && at[offset - first] < 0;
+    at[offset - first] = elements++;
+  });
+  if (!distinct) return std::nullopt;
+  Indices found;
+  bool inside = true;
+  for_each_offset(view.offset, view.sizes, view.strides, [&](int64_t offset) {
+    inside = inside && offset >= first && offset <= last && at[offset - first] >= 0;
+    if (inside) found.push_back(at[offset - first]);
+  });
+  return inside ? std::optional(std::move(found)) : std::nullopt;
+}
+
+Memory::Held* Memory::find(const at::Tensor& tensor) {
+  return const_cast<Held*>(static_cast<const Memory*>(this)->find(tensor));
+}
+
+const Memory::Held* Memory::find(const at::Tensor& tensor) const {
+  const auto known = held_.find(tensor.storage().unsafeGetStorageImpl());
+  if (known == held_.end()) return nullptr;
+  return known->second.data == static_cast<const std::byte*>(tensor.storage().data()) ? &known->second : nullptr;
+}
+
+bool Memory::knows(const at::Tensor& tensor) const {
+  const Held* held = find(tensor);
+  return held != nullptr && held->state != State::Unknown;
+}
+
+Memory::Held& Memory::hold(const at::Tensor& tensor) {
+  if (held_.size() >= sweep_at_) sweep();
+  c10::StorageImpl* const storage = tensor.storage().unsafeGetStorageImpl();
+  const auto [entry, is_new] = held_.try_emplace(storage, Held{.storage = Weak(Strong::reclaim_copy(storage))});
+  Held& held = entry->second;
+  held.data = static_cast<const std::byte*>(storage->data());
+  held.bytes = storage->nbytes();
+  by_address_[held.data] = storage;
+  return held;
+}
+
+/// Forgets the storages that no longer exist.
+void Memory::sweep() {
+  std::erase_if(held_, [](const auto& entry) { return entry.second.storage.expired(); });
+  std::erase_if(by_address_, [&](const auto& entry) { return !held_.contains(entry.second); });
+  sweep_at_ = std::max<size_t>(4096, 2 * held_.size());
+}
+
+Value Memory::constant(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.contiguous();
+  return whole(terms_.add({"constant",
+                           type_text(tensor.scalar_type(), tensor.sizes().vec()) + " " +
+                               sha256({static_cast<const char*>(dense.const_data_ptr()), dense.nbytes()}),
+                           {}}),
+               tensor.sizes().vec(), tensor.scalar_type());
+}
+
+Value Memory::read(const at::Tensor& tensor) {
+  // A tensor without elements, and one of a trial run on shapes alone, hold nothing.
+  if (tensor.numel() == 0 || !tensor.device().is_cpu())
+    return whole(terms_.add({"nothing", type_text(tensor.scalar_type(), tensor.sizes().vec()), {}}),
+                 tensor.sizes().vec(), tensor.scalar_type());
+  Held* held = find(tensor);
+  if (held == nullptr || held->state != State::Known) return constant(tensor);
+  const bool unchanged = digest(held->data, held->bytes) == held->digest;
+  const bool same_type = held->dtype == tensor.scalar_type();
+  if (unchanged && same_type) {
+    Value value = read(*held, layout_of(tensor), tensor.scalar_type());
+    if (value.dtype != c10::ScalarType::Undefined) return value;
+  }
+  // No operator wrote these bytes, so the value that they had is gone.
+  if (!unchanged) ++unseen_writes_;
+  return constant(tensor);
+}
+
+/// A value without a dtype if the layout shows memory outside of the held value.
+Value Memory::read(Held& held, const Layout& layout, c10::ScalarType dtype) {
+  if (layout == held.layout) return picked(terms_, held.value, nullptr, layout.sizes);
+  auto found = picks(held.layout, layout);
+  if (!found) return {};
+  Value value = picked(terms_, held.value, std::make_shared<const Indices>(std::move(*found)), layout.sizes);
+  value.dtype = dtype;
+  return value;
+}
+
+void Memory::define(const at::Tensor& tensor, const Value& value) {
+  if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
+  Held& held = hold(tensor);
+  held.state = State::Known;
+  held.value = value;
+  held.layout = layout_of(tensor);
+  held.dtype = tensor.scalar_type();
+  held.digest = digest(held.data, held.bytes);
+}
+
+void Memory::define_unset(const at::Tensor& tensor) {
+  if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
+  Held& held = hold(tensor);
+  held.state = State::Unset;
+  held.layout = layout_of(tensor);
+  held.dtype = tensor.scalar_type();
+}
+
+void Memory::write(const at::Tensor& tensor, const Value& value) {
+  if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
+  Held* held = find(tensor);
+  const Layout layout = layout_of(tensor);
+  if (held == nullptr || held->state == State::Unknown || layout == held->layout || held->dtype != tensor.scalar_type())
+    return define(tensor, value);
+  const auto found = picks(held->layout, layout);
+  if (!found) {
+    held->state = State::Unknown;
+    return;
+  }
+  // A write through a view of all elements (autograd accumulates through transposed ones) replaces the value.
+  if (static_cast<int64_t>(found->size()) == count_of(held->layout.sizes)) return define(tensor, value);
+  const Sizes& sizes = held->layout.sizes;
+  const TermId before = held->state == State::Known ? term_of(terms_, held->value)
+                                                    : terms_.add({"unset", type_text(held->dtype, sizes), {}});
+  const std::string where = sha256({reinterpret_cast<const char*>(found->data()), found->size() * sizeof(*found)[0]});
+  held->value =
+      whole(terms_.add({"write", type_text(held->dtype, sizes) + " " + where, {before, term_of(terms_, value)}}), sizes,
+            held->dtype);
+  held->state = State::Known;
+  held->digest = digest(held->data, held->bytes);
+}
+
+Memory::Held* Memory::at_address(const void* data, size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  if (bytes == 0) return nullptr;
+  for (auto after = by_address_.upper_bound(begin); after != by_address_.begin();) {
+    const auto known = held_.find((--after)->second);
+    // Memory that was freed may be inside of a newer storage.
+    if (known == held_.end() || known->second.storage.expired()) continue;
+    Held& held = known->second;
+    return held.data <= begin && begin + bytes <= held.data + held.bytes ? &held : nullptr;
+  }
+  return nullptr;
+}
+
+std::optional<Value> Memory::read_bytes(const void* data, size_t bytes) {
+  Held* held = at_address(data, bytes);
+  if (held == nullptr || held->state != State::Known || digest(held->data, held->bytes) != held->digest) return {};
+  const auto size = static_cast<int64_t>(c10::elementSize(held->dtype));
+  const int64_t begin = static_cast<const std::byte*>(data) - held->data, count = static_cast<int64_t>(bytes);
+  if (begin % size != 0 || count % size != 0) return {};
+  Value value = read(*held, {begin / size, {count / size}, {1}}, held->dtype);
+  return value.dtype == c10::ScalarType::Undefined ? std::nullopt : std::optional(std::move(value));
+}
+
+void Memory::define_bytes(void* data, size_t bytes, const std::optional<Value>& value) {
+  Held* held = at_address(data, bytes);
+  if (held == nullptr) return;
+  const bool fits = value && held->data == data && held->bytes == bytes && held->dtype == value->dtype;
+  held->state = fits ? State::Known : State::Unknown;
+  if (!fits) return;
+  held->value = *value;
+  held->layout = {0, value->sizes, {1}};
+  held->digest = digest(held->data, held->bytes);
+}
+
+}  // namespace plumbline::proof

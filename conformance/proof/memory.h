@@ -1,0 +1,83 @@
+// Memory: which value the memory of one rank holds, by storage.
+//
+// A storage holds one value with one layout. A tensor over it shows elements of that value, found by comparing layouts,
+// so views need no record of their own, and a write through a view is a write to the storage. The bytes are hashed
+// whenever they are defined and compared whenever they are read: memory that changed without an operator (a raw copy, a
+// reused buffer) no longer holds its value and becomes a constant, a leaf named after its bytes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "conformance/proof/value.h"
+
+namespace plumbline::proof {
+
+class Memory {
+ public:
+  explicit Memory(Terms& terms) : terms_(terms) {}
+
+  /// The value of a defined CPU tensor. A tensor of unknown memory is a constant: a leaf named after its bytes.
+  Value read(const at::Tensor& tensor);
+  /// The tensor's storage holds `value` and nothing else.
+  void define(const at::Tensor& tensor, const Value& value);
+  /// The elements of `tensor` became `value`; the storage's other elements stay.
+  void write(const at::Tensor& tensor, const Value& value);
+  /// New memory without content, as empty() makes it.
+  void define_unset(const at::Tensor& tensor);
+  /// Whether a value was defined in the tensor's storage, or it was made by empty().
+  bool knows(const at::Tensor& tensor) const;
+
+  /// The elements in `bytes` bytes from `data` on, in the order in which they lie there; nullopt if no tensor of this
+  /// rank has them.
+  std::optional<Value> read_bytes(const void* data, size_t bytes);
+  /// Bytes that arrived, with the value they have; nullopt: unknown.
+  void define_bytes(void* data, size_t bytes, const std::optional<Value>& value);
+
+  /// The number of reads that had to make a constant of bytes in memory whose value had been known.
+  int64_t unseen_writes() const { return unseen_writes_; }
+
+ private:
+  using Strong = c10::intrusive_ptr<c10::StorageImpl>;
+  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  struct Layout {
+    int64_t offset = 0;
+    Sizes sizes, strides;
+    bool operator==(const Layout&) const = default;
+  };
+  enum class State { Unset, Known, Unknown };
+  struct Held {
+    Weak storage;
+    const std::byte* data = nullptr;
+    size_t bytes = 0;
+    State state = State::Unknown;
+    Value value = {};    ///< if Known
+    Layout layout = {};  ///< of `value`, or of the tensor that empty() made
+    c10::ScalarType dtype = c10::ScalarType::Undefined;
+    size_t digest = 0;  ///< of the bytes, if Known
+  };
+
+  static Layout layout_of(const at::Tensor& tensor);
+  static std::optional<Indices> picks(const Layout& base, const Layout& view);
+  Held* find(const at::Tensor& tensor);
+  const Held* find(const at::Tensor& tensor) const;
+  Held& hold(const at::Tensor& tensor);
+  Held* at_address(const void* data, size_t bytes);
+  Value read(Held& held, const Layout& layout, c10::ScalarType dtype);
+  Value constant(const at::Tensor& tensor);
+  void sweep();
+
+  Terms& terms_;
+  std::unordered_map<const c10::StorageImpl*, Held> held_;
+  std::map<const std::byte*, const c10::StorageImpl*> by_address_;
+  size_t sweep_at_ = 4096;
+  int64_t unseen_writes_ = 0;
+};
+
+}  // namespace plumbline::proof

@@ -1,0 +1,43 @@
+// The normalisations: operators that a proof takes for another one, or for none. Each is sound for the values; none
+// changes an order of computation. A change of this file raises kNormalisationsVersion.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace c10 {
+struct FunctionSchema;
+struct IValue;
+}  // namespace c10
+
+namespace plumbline::proof {
+
+inline constexpr int kNormalisationsVersion = 1;
+
+struct Normalisation {
+  std::string name, what;
+};
+
+/// All of them, for the certificate.
+const std::vector<Normalisation>& normalisations();
+
+enum class Kind {
+  Computes,  ///< a term of its own
+  Copies,    ///< the value of its (last) tensor operand, if the dtype is the same
+  Fills,     ///< every element is one number
+  Reserves,  ///< memory without content
+};
+
+Kind kind_of(std::string_view op);
+
+/// Whether no result of this call depends on argument number `argument`.
+bool is_unread(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments, size_t argument);
+
+/// Whether a call of an operator that may draw random numbers draws some.
+bool draws(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments);
+
+/// The name of the functional form: "aten::add_.Tensor" is "aten::add.Tensor".
+std::string functional_name(const c10::FunctionSchema& schema);
+
+}  // namespace plumbline::proof

@@ -1,0 +1,30 @@
+// ParameterUses: the gradients of a backward by parameter and stage. Autograd sums a parameter's uses over the whole
+// model; a pipeline sums them stage by stage, so the uses are taken where autograd's nodes deliver them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace plumbline::proof {
+
+class ParameterUses {
+ public:
+  /// Registers hooks on every node from which `roots` depend on a leaf of `parameters`. `stage_of` gives the stage of a
+  /// node by its sequence number.
+  ParameterUses(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& parameters,
+                const std::function<int(uint64_t)>& stage_of);
+
+  /// After the backward: the gradient of parameter number `parameter` by the uses in `stage`, summed in the order in
+  /// which autograd delivered them; undefined without one.
+  at::Tensor gradient(size_t parameter, int stage) const;
+
+ private:
+  struct Delivered;
+  std::shared_ptr<Delivered> delivered_;
+};
+
+}  // namespace plumbline::proof

@@ -1,0 +1,176 @@
+#include "conformance/proof/prove.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "conformance/backend/engine_subject.h"
+#include "conformance/judge/stage_orders.h"
+#include "conformance/proof/blame.h"
+#include "conformance/proof/unsplit_run.h"
+#include "conformance/proof/wire.h"
+#include "runtime/error.h"
+#include "runtime/graph/error_text.h"
+#include "runtime/text/one_line.h"
+#include "runtime/transport/threads.h"
+
+namespace plumbline::proof {
+namespace {
+
+std::vector<RankTerms> run_engine(const reference::Case& c, const ProofOptions& options, Terms& terms,
+                                  std::atomic<int64_t>& happened) {
+  const auto ranks = static_cast<int>(options.schedule.ranks.size());
+  std::vector<RankTerms> out(ranks);
+  Wire wire;
+  transport::run_thread_ranks(ranks, [&](transport::Transport& transport) {
+    at::set_num_threads(1);  // for this thread: each kernel sums in one order
+    const int rank = transport.rank();
+    Recorder recorder(terms, rank);
+    const conformance::Fault fault =
+        options.fault ? options.fault({c, options.schedule, options.seed, rank, happened}) : conformance::Fault();
+    const conformance::Fault watched = observed(fault, recorder, out[rank]);
+    const std::unique_ptr<transport::Transport> recording = recording_transport(transport, recorder.memory(), wire);
+    const std::unique_ptr<transport::Transport> around = fault.transport ? fault.transport(*recording) : nullptr;
+    conformance::EngineCaseOptions engine{options.schedule, options.seed, options.timeout};
+    engine.recompute = options.recompute;
+    engine.remat = options.remat;
+    engine.fault = &watched;
+    conformance::run_case_on_rank(c, around ? *around : *recording, engine);
+  });
+  return out;
+}
+
+std::string result_text(const std::string& key) {
+  const reference::ResultKey result = reference::parse_result_key(key);
+  std::string text = std::string(reference::kind_name(result.kind)) + " " + result.name;
+  if (result.microbatch >= 0) text += " of micro-batch " + std::to_string(result.microbatch);
+  return text + " of step " + std::to_string(result.step);
+}
+
+/// The expected results, in the order in which a run produces them.
+std::vector<std::string> in_order(const ResultTerms& results) {
+  std::vector<std::string> keys;
+  for (const auto& [key, id] : results) keys.push_back(key);
+  std::ranges::stable_sort(keys, [](const std::string& a, const std::string& b) {
+    return reference::causal_less(reference::parse_result_key(a), reference::parse_result_key(b));
+  });
+  return keys;
+}
+
+/// Compares what all ranks delivered; the first difference gives the sentence.
+void compare_results(const std::vector<RankTerms>& ranks, const RankTerms& expected, const Terms& terms, Proof& proof) {
+  const TwoRuns runs{terms, expected.log, proof.log};
+  const auto differs = [&](const std::string& key, const std::string& why) {
+    if (proof.differ.empty() || proof.differ.back() != key) proof.differ.push_back(key);
+    if (!proof.first.empty()) return;
+    proof.first = key;
+    proof.why = result_text(key) + ": " + why;
+  };
+  for (const std::string& key : in_order(expected.results)) {
+    bool delivered = false;
+    for (const RankTerms& rank : ranks) {
+      const auto found = rank.results.find(key);
+      if (found == rank.results.end()) continue;
+      delivered = true;
+      const TermId& right = expected.results.at(key);
+      if (found->second != right) differs(key, blame(runs, right, found->second));
+    }
+    if (!delivered) differs(key, "no rank delivered it");
+  }
+  for (const RankTerms& rank : ranks)
+    for (const auto& [key, id] : rank.results)
+      if (!expected.results.contains(key)) differs(key, "the unsplit run has no such result");
+}
+
+/// An operator that the unsplit run executes n times for equal operands is executed n times in all stages together.
+void count_operators(const RankTerms& expected, const Terms& terms, Proof& proof) {
+  for (const auto& [id, times] : proof.log.times) {
+    const auto known = expected.log.times.find(id);
+    if (known == expected.log.times.end() || times <= known->second) continue;
+    proof.outcome = Outcome::Refuted;
+    proof.why = to_string(proof.log.first.at(id)) + ": " + terms.at(id).op + " is executed " + std::to_string(times) +
+                " times for the same operands, " + std::to_string(known->second) + " in the unsplit run";
+    return;
+  }
+}
+
+/// The constants below the results: what a proof takes by content.
+std::vector<std::string> constants_of(const ResultTerms& results, const Terms& terms) {
+  std::vector<std::string> found;
+  std::vector<TermId> open;
+  std::unordered_map<TermId, bool, TermIdHash> seen;
+  for (const auto& [key, id] : results) open.push_back(id);
+  while (!open.empty()) {
+    const TermId id = open.back();
+    open.pop_back();
+    if (std::exchange(seen[id], true)) continue;
+    const Term& term = terms.at(id);
+    if (term.op == "constant") found.push_back(term.attributes.substr(0, term.attributes.find(' ')));
+    open.insert(open.end(), term.operands.begin(), term.operands.end());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+std::string_view outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Proven:
+      return "proven";
+    case Outcome::Refuted:
+      return "refuted";
+    case Outcome::Stopped:
+      return "stopped";
+  }
+  throw Error("unknown outcome");
+}
+
+std::string why_not_provable(const reference::Case& c) {
+  if (c.optimizer.clip_norm != 0.0 || c.optimizer.skip_nonfinite)
+    return "the optimizer reads the norm of all gradients as a number, so that the update depends on data in a way "
+           "that terms do not show";
+  if (c.shards_parameters)
+    return "its replicas divide the parameters among them, and parts of a tensor travel as bytes, which have no terms";
+  return {};
+}
+
+Proof prove(const reference::Case& c, const ProofOptions& options) {
+  if (const std::string why = why_not_provable(c); !why.empty()) throw InputError(c.id + ": " + why);
+  for (const reference::Step& step : c.steps) {
+    const bool runs = step == reference::StepKind::Train || step == reference::StepKind::Eval;
+    const int rows = step.rows > 0 ? step.rows : c.rows;
+    if (runs && rows < c.microbatches)
+      throw InputError(c.id + ": " + std::to_string(rows) + " rows are fewer than " + std::to_string(c.microbatches) +
+                       " micro-batches");
+  }
+  Terms terms;
+  Recorder recorder(terms, -1);
+  const RankTerms expected = run_unsplit(c, options.seed, conformance::stage_orders(options.schedule), recorder);
+  Proof proof;
+  proof.results = expected.results;
+  std::atomic<int64_t> happened = 0;
+  try {
+    const std::vector<RankTerms> ranks = run_engine(c, options, terms, happened);
+    for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
+    compare_results(ranks, expected, terms, proof);
+    if (!proof.differ.empty()) proof.outcome = Outcome::Refuted;
+    const bool runs_again = options.recompute.on() || options.remat.on();
+    proof.counted = !runs_again;
+    if (proof.outcome == Outcome::Proven && !proof.log.misplaced.empty()) {
+      proof.outcome = Outcome::Refuted;
+      proof.why = proof.log.misplaced.front();
+    }
+    if (proof.outcome == Outcome::Proven && proof.counted) count_operators(expected, terms, proof);
+  } catch (const std::exception& error) {
+    proof.outcome = Outcome::Stopped;
+    proof.why = one_line(graph::error_text(error));
+  }
+  proof.happened = happened;
+  proof.terms = terms.size();
+  proof.constants = constants_of(expected.results, terms);
+  return proof;
+}
+
+}  // namespace plumbline::proof

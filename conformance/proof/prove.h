@@ -1,0 +1,58 @@
+// prove(): is the pipelined run of a case the same computation as the unsplit model's, term by term? (docs/proof.md)
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/backend/fault.h"
+#include "conformance/proof/observed_rank.h"
+#include "runtime/engine/stage/remat_options.h"
+#include "runtime/engine/stage/stage_blocks.h"
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline::proof {
+
+struct ProofOptions {
+  schedule::Schedule schedule;
+  uint64_t seed = 1;
+  engine::RecomputeOptions recompute = {};
+  engine::RematOptions remat = {};
+  /// Constructs the fault of each rank; empty: none.
+  std::function<conformance::Fault(const conformance::FaultSite&)> fault = {};
+  transport::Clock::duration timeout = std::chrono::seconds(60);
+};
+
+enum class Outcome {
+  Proven,
+  Refuted,  ///< a result has another term, or an operator was executed too often
+  Stopped,  ///< the engine stopped with an error, so that there are no results
+};
+
+/// "proven", "refuted", "stopped"
+std::string_view outcome_name(Outcome outcome);
+
+/// What a proof found, with all that a certificate says of it.
+struct Proof {
+  Outcome outcome = Outcome::Proven;
+  std::string why;                     ///< one line; empty if proven
+  std::string first;                   ///< the key of the first result that differs
+  std::vector<std::string> differ;     ///< the keys of all results that differ
+  ResultTerms results;                 ///< the expected terms
+  Log log;                             ///< of the engine's ranks
+  size_t terms = 0;                    ///< of both runs, each once
+  std::vector<std::string> constants;  ///< what the results take by content: leaves without a name
+  bool counted = false;                ///< whether it was checked that no operator is executed too often
+  int64_t happened = 0;                ///< the number of changes that the fault made
+};
+
+/// Runs the case twice: on the engine, one thread a rank, and unsplit. Throws InputError, with the reason, for a case
+/// that a proof does not take (why_not_provable()).
+Proof prove(const reference::Case& c, const ProofOptions& options);
+
+/// Why no proof takes the case, in one line; empty if one does.
+std::string why_not_provable(const reference::Case& c);
+
+}  // namespace plumbline::proof

@@ -1,0 +1,107 @@
+#include "conformance/proof/prove_cases.h"
+
+#include <map>
+#include <ostream>
+
+#include "conformance/backend/built_models.h"
+#include "conformance/corpus/case_schedule.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/judge/expectation.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/proof/certificate.h"
+#include "runtime/error.h"
+
+namespace plumbline::proof {
+namespace {
+
+using conformance::PlannedRun;
+
+constexpr auto kPatient = std::chrono::seconds(60);
+/// For faults after which a rank waits for a message that never comes.
+constexpr auto kShort = std::chrono::seconds(1);
+
+CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
+  std::string note;
+  const reference::Case c =
+      conformance::with_microbatches(conformance::find_case(run.id.case_id), options.run.microbatches, note);
+  ProofOptions proof;
+  proof.schedule = conformance::case_schedule(c, {run.id.schedule, run.csv}, run.id.ranks);
+  proof.seed = options.run.seed;
+  const bool own_recompute = options.run.recompute == "never" && options.run.remat.mode.empty();
+  const std::string recompute = own_recompute ? c.recompute : options.run.recompute;
+  proof.recompute.policy = engine::parse_recompute(recompute);
+  proof.remat = options.run.remat;
+  proof.timeout = kPatient;
+  CertifiedRun certified{.run = run,
+                         .stages = proof.schedule.stages,
+                         .microbatches = c.microbatches,
+                         .mutant = options.run.mutant,
+                         .recompute = recompute,
+                         .remat = options.run.remat.mode,
+                         .seed = proof.seed};
+  if (!options.run.mutant.empty()) {
+    const conformance::Mutant& mutant = conformance::find_mutant(options.run.mutant);
+    const std::string lacks = conformance::why_not(
+        mutant, {c, proof.schedule, conformance::case_traits(c, proof.schedule.stages, proof.seed)});
+    if (!lacks.empty()) {
+      certified.not_taken = "the mutant needs " + lacks;
+      return certified;
+    }
+    proof.fault = mutant.make;
+    if (mutant.hangs) proof.timeout = kShort;
+  }
+  try {
+    certified.proof = prove(c, proof);
+  } catch (const InputError& error) {
+    certified.not_taken = error.what();
+  }
+  return certified;
+}
+
+std::string line_of(const CertifiedRun& certified) {
+  const Proof& proof = certified.proof;
+  const std::string name = to_string(certified.run.id);
+  switch (proof.outcome) {
+    case Outcome::Proven: {
+      std::string line = "PROVEN " + name + ": " + std::to_string(proof.results.size()) + " results";
+      if (!certified.mutant.empty() && proof.happened == 0) line += " (the mutant changed nothing here)";
+      return line;
+    }
+    case Outcome::Refuted:
+      return "REFUTED " + name + ": " + proof.why;
+    case Outcome::Stopped:
+      return "STOPPED " + name + ": " + proof.why;
+  }
+  throw Error("unknown outcome");
+}
+
+}  // namespace
+
+int prove_cases(const CasesOptions& options, std::ostream& out) {
+  const auto models = conformance::built_models(options.run.seed);
+  std::vector<CertifiedRun> all;
+  std::map<std::string, int> counts, not_taken;  // by outcome, by reason
+  for (const PlannedRun& run : conformance::make_plan(options.run, *models).runs) {
+    CertifiedRun certified =
+        run.unsupported.empty() ? prove_run(run, options) : CertifiedRun{.run = run, .not_taken = run.unsupported};
+    if (certified.not_taken.empty()) {
+      out << line_of(certified) << std::endl;
+      ++counts[std::string(outcome_name(certified.proof.outcome))];
+    } else {
+      ++not_taken[certified.not_taken];
+    }
+    all.push_back(std::move(certified));
+  }
+  if (counts.empty()) throw InputError("prove: none of these runs can be taken; the first: " + all.front().not_taken);
+  out << "\n";
+  for (const char* outcome : {"proven", "refuted", "stopped"})
+    if (counts[outcome] > 0) out << outcome << " " << counts[outcome] << "\n";
+  for (const auto& [why, count] : not_taken) out << "not taken " << count << ": " << why << "\n";
+  if (!options.certificate.empty()) {
+    write_certificate(options.certificate, all);
+    out << "certificate: " << options.certificate.string() << "\n";
+  }
+  return counts["refuted"] + counts["stopped"] == 0 ? 0 : 1;
+}
+
+}  // namespace plumbline::proof

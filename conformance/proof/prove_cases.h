@@ -1,0 +1,21 @@
+// `plumbline prove`: which runs are proven, and what is printed and certified of them.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+
+#include "conformance/plan/plan.h"
+
+namespace plumbline::proof {
+
+struct CasesOptions {
+  /// The selection of runs, the fault, recompute, remat, micro-batches and seed; its other fields are not read.
+  conformance::RunOptions run;
+  std::filesystem::path certificate = {};  ///< empty: none is written
+};
+
+/// Proves every run that the options select, prints a line for each to `out`, and writes the certificate. Returns the
+/// exit code: 0 if all are proven, 1 if one is not. Throws InputError if none of them can be taken.
+int prove_cases(const CasesOptions& options, std::ostream& out);
+
+}  // namespace plumbline::proof

@@ -1,0 +1,85 @@
+#include "conformance/proof/prove_cases.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "conformance/proof/normalisations.h"
+#include "runtime/error.h"
+
+namespace plumbline::proof {
+namespace {
+
+class ProveCases : public ::testing::Test {
+ protected:
+  /// The exit code; the output is in `output_`, the certificate in `certificate_`.
+  int prove(const std::string& cases, const std::string& schedules, const std::string& mutant = {}) {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("plumbline-certificate-" + std::to_string(getpid()) + ".json");
+    CasesOptions options;
+    options.run.selection.case_glob = cases;
+    options.run.selection.schedules = schedules;
+    options.run.selection.ranks = {2};
+    options.run.mutant = mutant;
+    options.certificate = path;
+    std::ostringstream out;
+    const int code = prove_cases(options, out);
+    output_ = out.str();
+    std::ifstream in(path);
+    certificate_ = nlohmann::json::parse(in);
+    std::filesystem::remove(path);
+    return code;
+  }
+
+  std::string output_;
+  nlohmann::json certificate_;
+};
+
+TEST_F(ProveCases, TheCertificateSaysWhatIsProven) {
+  EXPECT_EQ(prove("exact-mlp-sum,exact-tied", "gpipe"), 0) << output_;
+  EXPECT_NE(output_.find("PROVEN exact-mlp-sum x gpipe (2 ranks, threads): 40 results\n"), std::string::npos)
+      << output_;
+  EXPECT_NE(output_.find("\nproven 2\n"), std::string::npos) << output_;
+  ASSERT_EQ(certificate_["runs"].size(), 2U);
+  const nlohmann::json& run = certificate_["runs"][0];
+  EXPECT_EQ(run["outcome"], "proven");
+  EXPECT_EQ(run["results"].size(), 40U);
+  EXPECT_EQ(run["results"]["0/grad/-/-/layers.0.fc.weight"].get<std::string>().size(), 32U);
+  EXPECT_EQ(run["constants"].size(), 0U);
+  EXPECT_EQ(run["counted_operators"], true);
+  EXPECT_NE(run["root"], certificate_["runs"][1]["root"]);
+  EXPECT_EQ(certificate_["normalisations"]["version"], kNormalisationsVersion);
+  EXPECT_EQ(certificate_["normalisations"]["list"].size(), normalisations().size());
+  EXPECT_GT(certificate_["assumptions"].size(), 3U);
+  EXPECT_GT(certificate_["not_proven"].size(), 3U);
+}
+
+/// 1f1b executes whole backwards, zb-h1 halves, and both add micro-batches in ascending order.
+TEST_F(ProveCases, SchedulesOfOneOrderHaveOneRoot) {
+  EXPECT_EQ(prove("exact-mlp-sum", "1f1b,zb-h1"), 0) << output_;
+  EXPECT_EQ(certificate_["runs"][0]["root"], certificate_["runs"][1]["root"]);
+}
+
+TEST_F(ProveCases, ARefutedRunIsCertifiedAsSuch) {
+  EXPECT_EQ(prove("exact-mlp-sum", "gpipe", "drop-last-microbatch"), 1) << output_;
+  EXPECT_NE(output_.find("REFUTED exact-mlp-sum x gpipe"), std::string::npos) << output_;
+  const nlohmann::json& run = certificate_["runs"][0];
+  EXPECT_EQ(run["outcome"], "refuted");
+  EXPECT_NE(run["why"].get<std::string>().find("left out of a sum"), std::string::npos) << run["why"];
+  EXPECT_EQ(run["differ"].size(), 16U);
+}
+
+TEST_F(ProveCases, WhatCannotBeTakenIsSaid) {
+  EXPECT_EQ(prove("clip,exact-mlp-sum", "gpipe"), 0) << output_;
+  EXPECT_NE(output_.find("not taken 1: clip: the optimizer reads the norm"), std::string::npos) << output_;
+  EXPECT_THROW(prove("clip", "gpipe"), InputError);
+  EXPECT_THROW(prove("no-such-case", "gpipe"), InputError);
+  EXPECT_THROW(prove("exact-mlp-sum", "gpipe", "copy-lost"), InputError);  // it has no shared parameter
+}
+
+}  // namespace
+}  // namespace plumbline::proof

@@ -1,0 +1,232 @@
+#include "conformance/proof/prove.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/sub.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance/backend/built_models.h"
+#include "conformance/corpus/case_schedule.h"
+#include "conformance/corpus/corpus.h"
+#include "conformance/mutants/fault_runner.h"
+#include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/mutants.h"
+#include "conformance/plan/plan.h"
+#include "conformance/protocol/schedule/chosen_schedule.h"
+#include "runtime/error.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/transport/forwarding_transport.h"
+
+namespace plumbline::proof {
+namespace {
+
+using conformance::Fault;
+using conformance::FaultSite;
+using conformance::find_case;
+using Make = std::function<Fault(const FaultSite&)>;
+
+constexpr uint64_t kSeed = 1;
+
+ProofOptions options_for(const reference::Case& c, const std::string& schedule, int ranks) {
+  ProofOptions options;
+  options.schedule = conformance::case_schedule(c, {schedule, c.schedule_csv}, ranks);
+  options.seed = kSeed;
+  options.recompute.policy = engine::parse_recompute(c.recompute);
+  return options;
+}
+
+Proof prove_case(const reference::Case& c, const std::string& schedule, int ranks, Make fault = {}) {
+  ProofOptions options = options_for(c, schedule, ranks);
+  options.fault = std::move(fault);
+  return prove(c, options);
+}
+
+/// Cases of core whose pipelined run is another computation than the unsplit one; a part of the sentence that says so.
+struct NotProven {
+  const char *model, *because;
+};
+constexpr NotProven kNotProven[] = {
+    // Linear of rows that do not lie together is mm and add; the engine sends them contiguous, and it is addmm.
+    {"encoder-decoder", "found aten::addmm"},
+    {"exact-encoder-decoder", "found aten::addmm"},
+    {"exact-lengths-skips", "found aten::addmm"},
+    // A stage with several readers of a value adds their gradients before it sends the sum; the unsplit model adds all
+    // readers' one by one.
+    {"exact-read-by-all", "are added in another order"},
+};
+
+std::string because(const reference::Case& c) {
+  for (const NotProven& known : kNotProven)
+    if (c.model == known.model || c.id == known.model) return known.because;
+  return {};
+}
+
+/// Proves, or expects the known reason.
+void expect_proven(const reference::Case& c, const std::string& schedule, int ranks, conformance::ModelFacts& models,
+                   int& proven) {
+  ProofOptions options;
+  try {
+    options = options_for(c, schedule, ranks);
+  } catch (const InputError&) {
+    return;  // the schedule does not exist for these numbers
+  }
+  if (!conformance::why_unsupported(c, options.schedule, models).empty()) return;
+  SCOPED_TRACE(c.id + " x " + schedule);
+  const Proof proof = prove(c, options);
+  if (proof.outcome == Outcome::Proven) {
+    EXPECT_EQ(proof.why, "");
+    EXPECT_FALSE(proof.results.empty());
+    EXPECT_EQ(proof.log.unseen_writes, 0);
+    ++proven;
+    return;
+  }
+  const std::string known = because(c);
+  EXPECT_NE(known, "") << proof.why;
+  EXPECT_NE(proof.why.find(known), std::string::npos) << proof.why;
+}
+
+TEST(Prove, AFewCasesUnderEverySchedule) {
+  const auto models = conformance::built_models(kSeed);
+  int proven = 0;
+  for (const char* id : {"exact-mlp-sum", "exact-tied", "exact-skip", "multi-io"})
+    for (const std::string& schedule : schedule::schedule_names())
+      expect_proven(find_case(id), schedule, 2, *models, proven);
+  EXPECT_GE(proven, 60);
+}
+
+TEST(Prove, ACaseOfEveryModelWithWholeBackwardsAndWithHalves) {
+  const auto models = conformance::built_models(kSeed);
+  int proven = 0;
+  std::set<std::string> seen;
+  for (const reference::Case& c : conformance::corpus()) {
+    if (!c.schedule_csv.empty() || !why_not_provable(c).empty() || !seen.insert(c.model).second) continue;
+    expect_proven(c, "1f1b", 4, *models, proven);
+    expect_proven(c, "zb-h1", 4, *models, proven);
+  }
+  EXPECT_GE(proven, 100);
+}
+
+TEST(Prove, StagesThatRunAgain) {
+  for (const char* id : {"exact-mlp-sum", "resnet-bn", "dropout", "transformer-lm"}) {
+    SCOPED_TRACE(id);
+    ProofOptions again = options_for(find_case(id), "zb-h1", 2);
+    again.recompute.policy = engine::Recompute::Always;
+    const Proof proof = prove(find_case(id), again);
+    EXPECT_EQ(proof.outcome, Outcome::Proven) << proof.why;
+    EXPECT_FALSE(proof.counted);
+  }
+  ProofOptions partitioned = options_for(find_case("exact-tied"), "1f1b", 2);
+  partitioned.remat.mode = "min-cut";
+  const Proof proof = prove(find_case("exact-tied"), partitioned);
+  EXPECT_EQ(proof.outcome, Outcome::Proven) << proof.why;
+}
+
+TEST(Prove, ACaseThatReadsTheNormIsNotTaken) {
+  EXPECT_NE(why_not_provable(find_case("clip")), "");
+  EXPECT_THROW(prove_case(find_case("clip"), "gpipe", 2), InputError);
+}
+
+/// Micro-batches 0 and 1 change places on their way to the last stage: the messages themselves, under each other's tag.
+class Exchanged : public transport::ForwardingTransport {
+ public:
+  Exchanged(transport::Transport& inner, int microbatches)
+      : transport::ForwardingTransport(inner), microbatches_(microbatches) {}
+  transport::Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
+    const bool value = tag >= 0 && tag < 2 * microbatches_ && tag / microbatches_ % 2 == 0;
+    const int64_t microbatch = tag % microbatches_;
+    return inner_.isend(data, bytes, peer, value && microbatch < 2 ? tag + (microbatch == 0 ? 1 : -1) : tag);
+  }
+
+ private:
+  int64_t microbatches_;
+};
+
+TEST(Prove, AnExchangeOfMicrobatchesIsNamed) {
+  const Proof proof = prove_case(find_case("exact-mlp-sum"), "gpipe", 2, [](const FaultSite& site) {
+    Fault fault;
+    fault.transport = [m = site.microbatches()](transport::Transport& inner) -> std::unique_ptr<transport::Transport> {
+      return std::make_unique<Exchanged>(inner, m);
+    };
+    return fault;
+  });
+  EXPECT_EQ(proof.outcome, Outcome::Refuted);
+  EXPECT_EQ(
+      proof.why,
+      "output 0 of micro-batch 0 of step 0: stage 0, micro-batch 1 (F): expected elements 0 to 15 of 64 of input 0 "
+      "of step 0, found elements 16 to 31 of 64 of input 0 of step 0, as operand 1 of aten::addmm");
+}
+
+/// Adds each micro-batch's gradient, adds it again and takes it away: the same numbers.
+Fault added_and_taken_away(const FaultSite& site) {
+  return conformance::stage_fault(site, [](int, const split::StageState&) {
+    return conformance::StageHooks{
+        .accumulate = [](int, const std::string&, const at::Tensor& before, const at::Tensor& part) {
+          const at::Tensor sum = conformance::accumulated(before, part);
+          return part.defined() ? at::sub(at::add(sum, part), part) : sum;
+        }};
+  });
+}
+
+TEST(Prove, ASumThatCancelsInNumbersIsRefuted) {
+  conformance::FaultRunner numbers(kSeed);
+  const conformance::FaultOutcome judged =
+      numbers.run({"exact-mlp-sum", "gpipe", 2}, &added_and_taken_away, std::chrono::seconds(60));
+  EXPECT_EQ(judged.status, conformance::Status::Pass) << judged.reason;
+  const Proof proof = prove_case(find_case("exact-mlp-sum"), "gpipe", 2, &added_and_taken_away);
+  EXPECT_EQ(proof.outcome, Outcome::Refuted);
+  EXPECT_NE(proof.why.find("found aten::sub.Tensor"), std::string::npos) << proof.why;
+}
+
+TEST(Prove, AStaleWeightIsRefutedAtALearningRateOfZero) {
+  reference::Case c = find_case("train-mlp");
+  c.optimizer = {};
+  c.optimizer.learning_rate = 0;
+  c.steps = {StepKind::Train,     StepKind::Optimizer, StepKind::ZeroGrad, StepKind::Train,
+             StepKind::Optimizer, StepKind::ZeroGrad,  StepKind::Train};
+  const Proof plain = prove_case(c, "1f1b", 2);
+  EXPECT_EQ(plain.outcome, Outcome::Proven) << plain.why;
+  const Proof stale = prove_case(c, "1f1b", 2, conformance::find_mutant("stale-parameters").make);
+  EXPECT_EQ(stale.outcome, Outcome::Refuted);
+  EXPECT_NE(stale.why.find("left out of a sum"), std::string::npos) << stale.why;
+}
+
+/// Runs every forward of the first stage a second time and drops the result.
+class TwiceForward : public conformance::StageAround {
+ public:
+  using StageAround::StageAround;
+  void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
+    const c10::NoGradGuard no_grad;
+    std::vector<at::Tensor> dropped;
+    inner_->forward(microbatch, inputs, dropped);
+    const c10::AutoGradMode grad(true);
+    inner_->forward(microbatch, inputs, outputs);
+  }
+};
+
+TEST(Prove, AnOperatorThatIsExecutedTwiceIsRefuted) {
+  const Proof proof = prove_case(find_case("exact-mlp-sum"), "gpipe", 2, [](const FaultSite&) {
+    Fault fault;
+    fault.stage = [](int stage, const split::StageState&,
+                     std::unique_ptr<engine::StageRunner> inner) -> std::unique_ptr<engine::StageRunner> {
+      if (stage > 0) return inner;
+      return std::make_unique<TwiceForward>(std::move(inner));
+    };
+    return fault;
+  });
+  EXPECT_EQ(proof.outcome, Outcome::Refuted);
+  EXPECT_TRUE(proof.differ.empty());
+  EXPECT_NE(proof.why.find("is executed 2 times for the same operands, 1 in the unsplit run"), std::string::npos)
+      << proof.why;
+}
+
+TEST(Prove, AnotherOrderOfASumIsNamed) {
+  const Proof proof =
+      prove_case(find_case("exact-mlp-sum"), "gpipe", 2, conformance::find_mutant("added-in-reverse").make);
+  EXPECT_EQ(proof.outcome, Outcome::Refuted);
+  EXPECT_NE(proof.why.find("the same 4 addends are added in another order"), std::string::npos) << proof.why;
+}
+
+}  // namespace
+}  // namespace plumbline::proof

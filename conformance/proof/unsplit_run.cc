@@ -1,0 +1,234 @@
+#include "conformance/proof/unsplit_run.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/tensor_split.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+
+#include "conformance/proof/parameter_uses.h"
+#include "conformance/proof/stage_tracker.h"
+#include "reference/loss.h"
+#include "reference/oracle/case_run.h"
+#include "runtime/error.h"
+#include "runtime/microbatch/random_seed.h"
+
+namespace plumbline::proof {
+namespace {
+
+using reference::ResultKind;
+
+at::Tensor sum_of(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  return at::add(a, b);
+}
+
+class UnsplitModel : public reference::CaseSubject {
+ public:
+  UnsplitModel(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders,
+               const reference::SavedState& begin, Recorder& recorder, reference::Results& results)
+      : case_(c),
+        orders_(orders),
+        model_(reference::model_of(c, seed, begin)),
+        tracker_(*model_.module, models::stage_points(model_, static_cast<int>(orders.size())),
+                 [this, seed](int stage) { seed_stage(seed, stage); }),
+        recorder_(recorder),
+        results_(results) {
+    for (const auto& [name, tensor] : parameters()) recorder_.name_leaf(tensor, "parameter", name);
+    for (const auto& [name, tensor] : buffers()) recorder_.name_leaf(tensor, "buffer", name);
+    if (buffers().empty()) return;
+    for (const std::vector<reference::StageOrder>& copies : orders_)
+      for (const reference::StageOrder& copy : copies)
+        if (!std::ranges::is_sorted(copy.forwards))
+          throw InputError(
+              "the model writes buffers, and a stage's forwards are not in the order of micro-batches, "
+              "which is that of the unsplit run");
+  }
+
+  void train(int step, const models::Batch& batch) override {
+    name_batch(recorder_, step, batch);
+    model_.module->train();
+    const std::vector<models::Batch> chunks = divide(batch);
+    std::vector<ParameterUses> uses;
+    for (size_t m = 0; m < chunks.size(); ++m) uses.push_back(backward(step, static_cast<int>(m), chunks[m], batch));
+    ++train_steps_;
+    const c10::NoGradGuard no_grad;
+    const reference::NamedTensors all = parameters();
+    for (size_t p = 0; p < all.size(); ++p) {
+      at::Tensor sum;
+      for (size_t stage = 0; stage < orders_.size(); ++stage)
+        for (const reference::StageOrder& copy : orders_[stage])
+          sum = sum_of(sum, accumulated(uses, p, static_cast<int>(stage), copy.backwards));
+      if (sum.defined() && case_.division == reference::Division::Engine)
+        sum = at::div(sum, static_cast<double>(case_.microbatches));
+      all[p].second.mutable_grad() = sum_of(before_[p], sum);
+    }
+    before_.clear();
+  }
+
+  void evaluate(int step, const models::Batch& batch) override {
+    name_batch(recorder_, step, batch);
+    model_.module->eval();
+    const c10::NoGradGuard no_grad;
+    const std::vector<models::Batch> chunks = divide(batch);
+    for (size_t m = 0; m < chunks.size(); ++m)
+      forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.target));
+  }
+
+  void zero_grad() override {
+    for (const auto& [name, parameter] : parameters()) parameter.mutable_grad() = at::Tensor();
+  }
+  void set_trainable(const std::string& pattern, bool trainable) override {
+    reference::set_trainable(parameters(), pattern, trainable);
+  }
+  reference::NamedTensors parameters() const override {
+    return reference::first_names(model_.module->named_parameters());
+  }
+  reference::NamedTensors buffers() const override { return reference::first_names(model_.module->named_buffers()); }
+  double gradient_norm(reference::NormKind) const override {
+    throw InputError("the norm of the gradients is a number that leaves the tensors");
+  }
+
+ private:
+  /// The gradient of parameter `p` that one copy of a stage accumulates.
+  at::Tensor accumulated(const std::vector<ParameterUses>& uses, size_t p, int stage,
+                         const std::vector<int>& order) const {
+    at::Tensor sum;
+    for (const int microbatch : order) {
+      at::Tensor part = uses.at(microbatch).gradient(p, stage);
+      // A user's hook sees what autograd is about to accumulate.
+      if (part.defined() && case_.parameter_hooks) part = at::mul(part, 2);
+      sum = sum_of(sum, part);
+    }
+    return sum;
+  }
+
+  void seed_stage(uint64_t seed, int stage) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(microbatch::stage_random_seed(seed, train_steps_, stage, microbatch_));
+  }
+
+  std::vector<models::Batch> divide(const models::Batch& batch) const {
+    const int parts = case_.microbatches;
+    std::vector<models::Batch> chunks(parts);
+    for (size_t i = 0; i < batch.inputs.size(); ++i) {
+      const at::Tensor& input = batch.inputs[i];
+      const bool divided = !model_.input_chunks[i].replicate && input.defined();
+      const std::vector<at::Tensor> pieces =
+          divided ? at::tensor_split(input, parts, model_.input_chunks[i].dim) : std::vector<at::Tensor>(parts, input);
+      const bool is_leaf = case_.input_gradients && input.defined() && input.is_floating_point();
+      for (int m = 0; m < parts; ++m)
+        chunks[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
+    }
+    if (!batch.target.defined()) return chunks;
+    const std::vector<at::Tensor> pieces = at::tensor_split(batch.target, parts, model_.target_chunk.dim);
+    for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
+    return chunks;
+  }
+
+  int64_t rows(const models::Batch& batch) const {
+    for (size_t i = 0; i < batch.inputs.size(); ++i)
+      if (!model_.input_chunks[i].replicate && batch.inputs[i].defined())
+        return batch.inputs[i].size(model_.input_chunks[i].dim);
+    return 1;
+  }
+
+  /// A mean over the batch weighs each micro-batch by its share of what the mean is over.
+  double weight(const models::Batch& chunk, const models::Batch& batch) const {
+    const double scale = case_.optimizer.loss_scale;
+    if (case_.loss.reduction != reference::Reduction::Mean || case_.loss.equal_weights) return scale;
+    const auto count = [&](const models::Batch& of) {
+      return reference::counts_targets(case_.loss) ? reference::counted_targets(case_.loss, of.target)
+                                                   : static_cast<double>(rows(of));
+    };
+    return count(chunk) * case_.microbatches / count(batch) * scale;
+  }
+
+  ParameterUses backward(int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
+    std::vector<at::Tensor> losses = forward(step, microbatch, chunk, reference::loss_divisor(case_, batch.target));
+    std::erase_if(losses, [](const at::Tensor& loss) { return !loss.requires_grad(); });
+    const reference::NamedTensors named = parameters();
+    std::vector<at::Tensor> all;
+    for (const auto& [name, parameter] : named) all.push_back(parameter);
+    ParameterUses uses(losses, all, [this](uint64_t number) { return tracker_.stage_of(number); });
+    if (before_.empty())
+      for (const at::Tensor& parameter : all) before_.push_back(parameter.grad());
+    for (const at::Tensor& parameter : all) parameter.mutable_grad() = at::Tensor();
+    if (losses.empty()) return uses;
+    std::vector<at::Tensor> weights;
+    for (const at::Tensor& loss : losses) weights.push_back(at::full_like(loss, weight(chunk, batch)));
+    recorder_.enter(-1, microbatch, "B");
+    torch::autograd::backward(losses, weights);
+    recorder_.leave();
+    for (const at::Tensor& parameter : all) parameter.mutable_grad() = at::Tensor();
+    if (!reference::keeps_details(case_)) return uses;
+    for (size_t i = 0; i < chunk.inputs.size(); ++i)
+      if (chunk.inputs[i].defined() && chunk.inputs[i].grad().defined())
+        put({step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, chunk.inputs[i].grad());
+    return uses;
+  }
+
+  /// Returns the losses: that of the outputs, and the auxiliary ones that are not added to it.
+  std::vector<at::Tensor> forward(int step, int microbatch, const models::Batch& chunk, double divisor) {
+    microbatch_ = microbatch;
+    std::vector<at::Tensor> outputs;
+    recorder_.enter(-1, microbatch, "F");
+    tracker_.begin();
+    {
+      const capture::ModuleObserverScope observing(&tracker_);
+      outputs = model_.forward(chunk.inputs);
+    }
+    std::vector<at::Tensor> losses;
+    const auto add_loss = [&](const std::string& name, const at::Tensor& loss) {
+      losses.push_back(loss);
+      put({step, ResultKind::Loss, -1, microbatch, name}, loss);
+    };
+    if (reference::has_loss(case_.loss, chunk.target))
+      add_loss("loss", reference::compute_loss(case_.loss, outputs, chunk.target, divisor));
+    const bool in_place = case_.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
+    const size_t local = in_place ? model_.auxiliary_losses : 0;
+    for (size_t i = outputs.size() - local; i < outputs.size(); ++i)
+      if (outputs[i].defined())
+        add_loss(models::output_name(model_, i), divisor == 1.0 ? outputs[i] : at::div(outputs[i], divisor));
+    recorder_.leave();
+    for (size_t i = 0; reference::keeps_details(case_) && i + local < outputs.size(); ++i)
+      if (outputs[i].defined())
+        put({step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
+    return losses;
+  }
+
+  void put(const reference::ResultKey& key, const at::Tensor& tensor) { reference::put(results_, key, tensor); }
+
+  const reference::Case& case_;
+  const reference::StageOrders& orders_;
+  models::Model model_;
+  StageTracker tracker_;
+  Recorder& recorder_;
+  reference::Results& results_;
+  std::vector<at::Tensor> before_;  ///< the gradients of earlier steps, during a step
+  int64_t train_steps_ = 0;
+  int microbatch_ = 0;
+};
+
+}  // namespace
+
+RankTerms run_unsplit(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders,
+                      Recorder& recorder) {
+  RankTerms out;
+  reference::Results results;
+  const reference::SavedState begin = reference::saved_state(c, seed);
+  UnsplitModel subject(c, seed, orders, begin, recorder, results);
+  const capture::InterposerScope observing(recorder);
+  reference::run_case(c, seed, subject, results, begin);
+  out.results = terms_of(recorder, results);
+  out.log = recorder.take_log();
+  return out;
+}
+
+}  // namespace plumbline::proof

@@ -1,0 +1,299 @@
+#include "conformance/protocol/guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// What the guard reports: the program's id, that it runs or why it does not, how it ended.
+struct GuardReport {
+  enum Kind { Forked, Started, NotStarted, Exited, Signalled } kind;
+  int value;
+};
+
+constexpr char kEndAll = 'k';
+
+ssize_t read_fully(int descriptor, void* to, size_t size) {
+  ssize_t count;
+  while ((count = read(descriptor, to, size)) < 0 && errno == EINTR) {
+  }
+  return count;  // a report is smaller than PIPE_BUF, so that it arrives whole
+}
+
+// --- after the fork: only functions that a signal handler may call -------------------------------------------------
+
+/// All handlers back to the default, no signal blocked.
+void reset_signals() {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void close_range_of(unsigned first, unsigned last) {
+  constexpr unsigned kUsual = 4096;
+  if (first > last || syscall(SYS_close_range, first, last, 0) == 0) return;
+  for (unsigned descriptor = first; descriptor <= std::min(last, kUsual); ++descriptor)
+    close(descriptor);  // Linux < 5.9
+}
+
+/// Closes every descriptor but these: a copy that the guard held would keep a reader from its end of file.
+void close_others(std::array<int, 3> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned first = 0;
+  for (const int descriptor : kept) {
+    if (descriptor > 0) close_range_of(first, descriptor - 1);
+    first = static_cast<unsigned>(descriptor) + 1;
+  }
+  close_range_of(first, ~0u);
+}
+
+/// Without the handlers that libraries have for fork(): they are not for a process that only calls the kernel.
+pid_t fork_alone() {
+#if __GLIBC_PREREQ(2, 34)
+  return _Fork();
+#else
+  return fork();
+#endif
+}
+
+void report_to(int reports, const GuardReport& what) {
+  if (write(reports, &what, sizeof(what)) < 0) return;  // the supervisor has ended
+}
+
+[[noreturn]] void become_program(const GuardedProgram& program, pid_t guard, int failures) {
+  reset_signals();
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != guard) _exit(127);  // it died before
+  const int nothing = open("/dev/null", O_RDONLY);
+  const bool ready = nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(program.output, STDOUT_FILENO) >= 0 &&
+                     dup2(program.errors, STDERR_FILENO) >= 0 &&
+                     (program.directory[0] == '\0' || chdir(program.directory) == 0);
+  if (nothing > STDERR_FILENO) close(nothing);
+  if (ready) execvpe(program.argv[0], program.argv, program.environment);
+  const int error = errno;
+  if (write(failures, &error, sizeof(error)) < 0) _exit(126);
+  _exit(127);
+}
+
+/// Starts the program; its id, or a negative errno. The id is reported before the program can do anything, such as kill
+/// its guard.
+pid_t start_program(const GuardedProgram& program, int reports) {
+  int ends[2], go[2];
+  if (pipe2(ends, O_CLOEXEC) != 0 || pipe2(go, O_CLOEXEC) != 0) return -errno;
+  const pid_t guard = getpid(), pid = fork_alone();
+  if (pid < 0) return -errno;
+  if (pid == 0) {
+    char byte;
+    close(go[1]);
+    read_fully(go[0], &byte, 1);
+    become_program(program, guard, ends[1]);
+  }
+  setpgid(pid, pid);  // the program calls it too; the first call counts
+  report_to(reports, {GuardReport::Forked, pid});
+  close(go[0]), close(go[1]), close(ends[1]);
+  int error = 0;
+  const bool failed = read_fully(ends[0], &error, sizeof(error)) > 0;
+  close(ends[0]);
+  if (!failed) return pid;
+  waitpid(pid, nullptr, 0);
+  return -error;
+}
+
+void nap(int milliseconds) {
+  const timespec time{0, milliseconds * 1'000'000L};
+  nanosleep(&time, nullptr);
+}
+
+/// Kills the direct children, among them all orphans.
+void kill_children() {
+  const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  std::array<char, 4096> text;
+  pid_t pid = 0;
+  for (ssize_t count; (count = read(file, text.data(), text.size())) > 0;)
+    for (ssize_t i = 0; i < count; ++i) {
+      if (text[i] >= '0' && text[i] <= '9') {
+        pid = 10 * pid + (text[i] - '0');
+      } else if (pid > 0) {
+        kill(pid, SIGKILL);
+        pid = 0;
+      }
+    }
+  close(file);
+}
+
+class GuardProcess {
+ public:
+  GuardProcess(pid_t program, int control, int reports) : program_(program), control_(control), reports_(reports) {
+    sigset_t all, children;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);  // SIGPIPE too: the guard outlives the reader of its reports
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    signals_ = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    close_others({control, reports, signals_});
+  }
+
+  [[noreturn]] void run() {
+    report({GuardReport::Started, program_});
+    char command = 0;
+    for (pollfd events[] = {{control_, POLLIN, 0}, {signals_, POLLIN, 0}};;) {
+      reap();  // before the first wait too: the program may have ended before the signal was blocked
+      if (poll(events, 2, -1) < 0) continue;
+      if (events[0].revents == 0) continue;
+      if (read_fully(control_, &command, 1) < 1) ask_to_end();
+      kill_all();
+      _exit(0);
+    }
+  }
+
+ private:
+  void report(const GuardReport& what) const { report_to(reports_, what); }
+
+  /// Reaps orphans, and looks at the program's end. Once that is known, the zombie keeps the program's id reserved.
+  void reap() {
+    signalfd_siginfo ignored;
+    while (read(signals_, &ignored, sizeof(ignored)) > 0) {
+    }
+    for (siginfo_t info{}; !has_ended_ && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+         info = {}) {
+      if (info.si_pid == program_) {
+        has_ended_ = true;
+        report({info.si_code == CLD_EXITED ? GuardReport::Exited : GuardReport::Signalled, info.si_status});
+      } else {
+        waitpid(info.si_pid, nullptr, 0);
+      }
+    }
+  }
+
+  /// Whether a child is left, other than zombies.
+  bool any_left() {
+    reap();
+    if (!has_ended_) return true;
+    pid_t reaped;
+    while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0)
+      if (reaped == program_) is_reaped_ = true;  // from here on its id may be another's
+    return reaped == 0;
+  }
+
+  /// The supervisor is gone: mpirun, for one, ends its ranks and removes its files when it is asked to.
+  void ask_to_end() {
+    kill(-program_, SIGTERM);
+    for (int i = 0; i < Guard::kGrace.count() / kNap && any_left(); ++i) nap(kNap);
+  }
+
+  void kill_all() {
+    for (int i = 0; i < Guard::kLongestEnd.count() / kNap; ++i) {
+      if (!is_reaped_) kill(-program_, SIGKILL);
+      kill_children();
+      if (!any_left()) return;
+      nap(kNap);
+    }
+  }
+
+  static constexpr int kNap = 5;  // ms
+  pid_t program_;
+  int control_, reports_, signals_ = -1;
+  bool has_ended_ = false, is_reaped_ = false;
+};
+
+[[noreturn]] void become_guard(const GuardedProgram& program, int control, int reports) {
+  setsid();
+  reset_signals();
+  prctl(PR_SET_NAME, "plumb-guard");  // not to be found by `killall plumbline`
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t pid = start_program(program, reports);
+  if (pid > 0) GuardProcess(pid, control, reports).run();
+  report_to(reports, {GuardReport::NotStarted, -pid});
+  _exit(0);
+}
+
+}  // namespace
+
+Guard::Guard(const GuardedProgram& program) {
+  int control[2], reports[2];
+  const auto refuse = [](const char* what) { return Error(std::string(what) + ": " + std::strerror(errno)); };
+  if (pipe2(control, O_CLOEXEC) != 0) throw refuse("cannot create a pipe");
+  if (pipe2(reports, O_CLOEXEC) != 0) {
+    const Error error = refuse("cannot create a pipe");
+    close(control[0]), close(control[1]);
+    throw error;
+  }
+  guard_ = fork_alone();
+  if (guard_ == 0) {
+    close(control[1]), close(reports[0]);
+    become_guard(program, control[0], reports[1]);
+  }
+  const int error = errno;
+  close(control[0]), close(reports[1]);
+  control_ = control[1], reports_ = reports[0];
+  if (guard_ < 0) {
+    close(control_), close(reports_);
+    errno = error;
+    throw refuse("cannot create a process");
+  }
+  GuardReport report{};
+  const auto next = [&] { return read_fully(reports_, &report, sizeof(report)) == sizeof(report); };
+  if (!next()) report = {GuardReport::NotStarted, ECHILD};
+  if (report.kind == GuardReport::Forked) {
+    pid_ = report.value;
+    next();  // without another report the program runs, and has killed its guard
+  }
+  if (report.kind == GuardReport::NotStarted) error_ = report.value;
+}
+
+Guard::~Guard() {
+  end_all();
+  close(reports_);
+}
+
+Guard::Ending Guard::wait() {
+  GuardReport report{GuardReport::Signalled, SIGKILL};  // without a report: the guard was killed, and the program then
+  if (!has_ended_ && read_fully(reports_, &report, sizeof(report)) != sizeof(report))
+    report = {GuardReport::Signalled, SIGKILL};
+  if (!has_ended_) ending_ = {report.kind == GuardReport::Exited, report.value};
+  has_ended_ = true;
+  return ending_;
+}
+
+void Guard::end_all() {
+  if (control_ < 0) return;
+  // Without a reader there is SIGPIPE, which must not end this process.
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  if (write(control_, &kEndAll, 1) < 0) {
+    const timespec now{};
+    sigtimedwait(&pipe, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  close(control_);
+  control_ = -1;
+  int status = 0;
+  while (waitpid(guard_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status) && pid_ > 0) kill(-pid_, SIGKILL);  // the guard was killed: the program's group is left
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,62 @@
+// A guard: the process between the supervisor and a program that it starts, which leaves nothing of it behind.
+//
+// The guard is the parent of the program, and of every process that the program leaves without a parent, in whatever
+// group or session and with whatever environment (PR_SET_CHILD_SUBREAPER). It ends them all when the supervisor says
+// so, and also when the supervisor itself is killed: then a pipe from it closes. If the guard is killed, the kernel
+// kills the program (PR_SET_PDEATHSIG). What it cannot end: processes of another user, on other hosts, or of a daemon
+// that was running before.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+
+namespace plumbline::conformance {
+
+struct GuardedProgram {
+  char* const* argv;         ///< argv[0] is looked up in PATH unless it contains a slash
+  char* const* environment;  ///< all of it
+  const char* directory;     ///< working directory; empty: that of this process
+  int output, errors;        ///< descriptors for its standard output and standard error; its input is /dev/null
+};
+
+class Guard {
+ public:
+  /// How long the program and its processes may take to end by themselves once the supervisor is gone.
+  static constexpr std::chrono::milliseconds kGrace{2000};
+  /// How long it may take the kernel to end killed processes; those in an uninterruptible sleep are then left.
+  static constexpr std::chrono::milliseconds kLongestEnd{10000};
+
+  /// Starts the program, which leads a new process group in a new session. Throws Error if there is no process or pipe
+  /// left.
+  explicit Guard(const GuardedProgram& program);
+  ~Guard();  ///< end_all()
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  /// Why the program did not start, an errno; 0: it did.
+  int could_not_start() const { return error_; }
+  /// The program, and its process group. Its id is not given to another process before end_all().
+  pid_t pid() const { return pid_; }
+  /// A descriptor that becomes readable when the program ends.
+  int end_descriptor() const { return reports_; }
+
+  struct Ending {
+    bool exited = false;  ///< else a signal ended it
+    int status = 0;       ///< the exit code or the signal
+  };
+  /// Blocks until the program ends.
+  Ending wait();
+
+  /// Kills the program and all that it left, and returns when they are gone.
+  void end_all();
+
+ private:
+  pid_t guard_ = -1, pid_ = -1;
+  int error_ = 0;
+  int reports_ = -1, control_ = -1;
+  bool has_ended_ = false;
+  Ending ending_;
+};
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,48 @@
+// The operations of a schedule in which all ranks that hold a stage take part: the gathering of its parameters
+// (UNSHARD) and the sum of its gradients (REDUCE_GRAD).
+//
+// The k-th UNSHARD of a stage on each of its ranks begins one operation, and so does its REDUCE_GRAD. An operation ends
+// after all its ranks have begun it. Beginning never blocks; a computation of the stage between UNSHARD and RESHARD, or
+// a WAIT_REDUCE_GRAD, blocks until the operation has ended.
+#pragma once
+
+#include <vector>
+
+#include "runtime/schedule/schedule.h"
+
+namespace plumbline::schedule {
+
+class Collectives {
+ public:
+  /// Linear in the number of actions; takes no memory for a schedule without such actions. Does not refer to the
+  /// schedule after construction. shape_problem(schedule) must be empty; actions of stages that do not exist are
+  /// ignored.
+  explicit Collectives(const Schedule& schedule);
+
+  struct Operation {
+    ActionType type = ActionType::UNSHARD;  ///< UNSHARD or REDUCE_GRAD
+    int stage = 0;
+    int number = 0;  ///< among those of its kind and stage, from 0
+    /// The actions that begin it, one for each rank in the order of ranks_of_stage(). {-1, -1}: this rank has none.
+    std::vector<Place> begun_at = {};
+  };
+
+  const std::vector<Operation>& operations() const { return operations_; }
+
+  /// The operation that the action at this position begins; -1: none.
+  int begun_by(int rank, int position) const { return of(begun_by_, rank, position); }
+  /// The operation that must have ended before the action at this position is executed; -1: none.
+  int needed_by(int rank, int position) const { return of(needed_by_, rank, position); }
+
+ private:
+  using ByPosition = std::vector<std::vector<int>>;
+
+  static int of(const ByPosition& table, int rank, int position) {
+    return table.empty() || table[rank].empty() ? -1 : table[rank][position];
+  }
+
+  std::vector<Operation> operations_;
+  ByPosition begun_by_, needed_by_;  // by rank; empty for a rank without such actions
+};
+
+}  // namespace plumbline::schedule

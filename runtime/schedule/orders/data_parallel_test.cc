@@ -1,0 +1,98 @@
+#include "runtime/schedule/orders/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/collectives.h"
+#include "runtime/schedule/lowering/lower.h"
+#include "runtime/schedule/lowering/passes.h"
+#include "runtime/schedule/lowering/replica_actions.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/schedule/text/csv.h"
+#include "runtime/testing/refusal.h"
+
+namespace plumbline::schedule {
+namespace {
+
+using testing::refusal;
+
+TEST(DataParallel, ReplicasHaveRanksAndMicrobatchesOfTheirOwn) {
+  const Schedule mesh = data_parallel(make_schedule("gpipe", 2, 2), 2);
+  EXPECT_EQ(to_csv(mesh), "0F0,0F1,0B0,0B1\r\n1F0,1F1,1B0,1B1\r\n0F2,0F3,0B2,0B3\r\n1F2,1F3,1B2,1B3\r\n");
+  EXPECT_EQ(mesh.replicas(), 2);
+  EXPECT_EQ(ranks_of_stage(mesh, 1), (std::vector<int>{1, 3}));
+  EXPECT_EQ(mesh, parse_csv(to_csv(mesh), mesh.name)) << "the text alone tells the replicas";
+}
+
+TEST(DataParallel, EveryScheduleStaysValid) {
+  int of_replicas = 0;
+  for (const ScheduleKind& kind : schedule_kinds())
+    for (const int replicas : {1, 2, 3}) {
+      const Schedule one = make_schedule(std::string(kind.name), 2, 8), mesh = data_parallel(one, replicas);
+      const CheckOptions options{.forward_only = !has_backward(one)};
+      EXPECT_EQ(violations(mesh, chain_edges(mesh.stages), options), std::vector<std::string>{}) << kind.name;
+      EXPECT_EQ(mesh.replicas(), one.replicas() * replicas) << kind.name;
+      EXPECT_EQ(action_count(mesh), action_count(one) * replicas) << kind.name;
+      if (one.replicas() > 1) ++of_replicas;
+      if (options.forward_only) continue;
+      const Schedule sharded = with_replica_actions(mesh, {.reduce_early = true, .shard = true});
+      EXPECT_EQ(violations(lower(sharded, chain_edges(mesh.stages)), chain_edges(mesh.stages)),
+                std::vector<std::string>{})
+          << kind.name;
+    }
+  EXPECT_GT(of_replicas, 0);
+}
+
+TEST(DataParallel, ARankThatTakesNoPartIsNamed) {
+  Schedule mesh = add_reduce_grad(data_parallel(make_schedule("gpipe", 2, 2), 2), false);
+  mesh.ranks[3].resize(4);
+  const std::vector<std::string> found = violations(mesh, chain_edges(2));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0], "rank 1, position 4 (1REDUCE_GRAD): rank 3 holds stage 1 as well and takes no part");
+}
+
+// Rank 0 waits for stage 0's sum before it begins stage 1's; rank 1 the other way round.
+TEST(DataParallel, SumsThatWaitForEachOtherAreADeadlock) {
+  const Schedule crossed = parse_csv(
+      "0F0,1F0,1B0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,1REDUCE_GRAD,1WAIT_REDUCE_GRAD\n"
+      "0F1,1F1,1B1,0B1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n",
+      "crossed");
+  const std::vector<std::string> found = violations(crossed, chain_edges(2));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0],
+            "deadlock, a cycle: rank 0, position 5 (0WAIT_REDUCE_GRAD) waits for 0REDUCE_GRAD at rank 1, position 6; "
+            "rank 1, position 5 (1WAIT_REDUCE_GRAD) waits for 1REDUCE_GRAD at rank 0, position 6");
+  Schedule deferred = crossed;
+  for (std::vector<Action>& actions : deferred.ranks) std::swap(actions[5], actions[6]);
+  EXPECT_EQ(violations(deferred, chain_edges(2)), std::vector<std::string>{});
+}
+
+TEST(DataParallel, OperationsAreCountedByStage) {
+  const Schedule mesh = add_unshard_reshard(data_parallel(make_schedule("looped-bfs", 2, 2), 2), 1, {1, 1, 1, 1});
+  const Collectives collectives(mesh);
+  for (int rank = 0; rank < 4; ++rank)
+    for (int i = 0; i < static_cast<int>(mesh.ranks[rank].size()); ++i) {
+      const int needed = collectives.needed_by(rank, i), begun = collectives.begun_by(rank, i);
+      const Action& action = mesh.ranks[rank][i];
+      EXPECT_EQ(begun >= 0, action.type == ActionType::UNSHARD);
+      EXPECT_EQ(needed >= 0, is_compute(action.type));
+      if (needed < 0) continue;
+      EXPECT_EQ(collectives.operations()[needed].stage, action.stage);
+    }
+  const auto of_stage_0 = std::ranges::count(collectives.operations(), 0, &Collectives::Operation::stage);
+  EXPECT_EQ(of_stage_0, std::ranges::count(mesh.ranks[0], (Action{0, ActionType::UNSHARD, kNoMicrobatch})));
+  EXPECT_GT(of_stage_0, 1) << "gathered again for the backward";
+}
+
+TEST(DataParallel, RefusesNumbersThatDoNotFit) {
+  EXPECT_EQ(refusal([] { data_parallel(make_schedule("gpipe", 2, 2), 0); }),
+            "data parallelism: 0 replicas given; at least 1 is needed");
+  EXPECT_EQ(refusal([] { part_of_replica(5, 2, "micro-batches"); }),
+            "5 micro-batches cannot be divided among 2 data-parallel replicas; a multiple of 2 is needed");
+  EXPECT_EQ(part_of_replica(6, 2, "ranks"), 3);
+}
+
+}  // namespace
+}  // namespace plumbline::schedule

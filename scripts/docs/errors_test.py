@@ -1,0 +1,106 @@
+"""docs/errors.md against the sources: each message of the page is in them, and each of their messages is on the page."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = 'docs/errors.md'
+# Whose messages the page lists; the page also names some of other files.
+SOURCES = ['conformance/run/supervise.cc', 'conformance/run/result_seal.cc', 'conformance/judge/rank_files.cc',
+           'conformance/protocol/command_backend.cc', 'runtime/io/regular_file.cc', 'runtime/io/tensor_header.cc',
+           'conformance/run/doctor.cc']
+OTHERS = ['conformance/protocol/process.cc', 'runtime/io/tensor_file.cc', 'conformance/protocol/protocol.cc',
+          'conformance/protocol/command_backend.h']
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expect|refuse)\b|return "|Error\(')
+# Of doctor.cc: a finding that is none, and the examination of the machine, which is not about backends.
+NOT_ABOUT_BACKENDS = ('case 0 began and was done', 'mpirun started', 'three ones do not add up')
+FEWEST_LETTERS = 8
+
+
+def statements(text):
+    """The statements of a C++ source: what stands between semicolons and braces that are in no string."""
+    text = re.sub(rf"({STRING})|//[^\n]*", lambda match: match[1] or '', text)
+    return re.findall(rf"(?:{STRING}|'(?:[^'\\]|\\.)'|[^;{{}}\"'])+", text)
+
+
+def literals(statement):
+    """Its strings as they are printed, adjacent ones joined."""
+    joined = re.sub(r'"\s*\n\s*"', '', statement)
+    return [string[1:-1].replace('\\"', '"').replace('\\\\', '\\') for string in re.findall(STRING, joined)]
+
+
+def letters(text):
+    return len(re.findall('[a-z]', text))
+
+
+def words(text):
+    return ' '.join(text.split()).strip(' :;,`\'"().')
+
+
+def plain(text):
+    """Without the marks around and between words that messages and the page have differently."""
+    return words(re.sub("[`'\"]", '', text))
+
+
+def told():
+    """The longer parts of all messages of SOURCES, with their files."""
+    for file in SOURCES:
+        for statement in statements((ROOT / file).read_text(encoding='utf-8')):
+            if TELLS.search(statement):
+                yield from ((file, words(part)) for part in literals(statement)
+                            if letters(part) >= FEWEST_LETTERS and ' ' in words(part))
+
+
+def messages(page):
+    """The first cells of the tables, with their places."""
+    for number, line in enumerate(page.splitlines(), 1):
+        if match := re.match(r'\| (`+)(.+?)\1 \|', line):
+            yield number, match[2].strip()
+
+
+def parts(message):
+    """What stands between the words in capitals and the semicolons."""
+    found = [plain(part) for part in re.split(r"\b[A-Z]+\b|\.\.\.|;|F64", message)]
+    return [part for part in found if letters(part) >= FEWEST_LETTERS]
+
+
+def is_put_together(part, strings):
+    """Whether the text falls into pieces of strings of the sources. A single word is a piece only if it is a whole string."""
+    left = part.split()
+    while left:
+        pieces = (n for n in range(len(left), 0, -1)
+                  if (' '.join(left[:n]) in strings if n == 1 else any(' '.join(left[:n]) in text for text in strings)))
+        most = next(pieces, 0)
+        if not most:
+            return False
+        left = left[most:]
+    return True
+
+
+class ErrorsPage(unittest.TestCase):
+    def setUp(self):
+        self.page = (ROOT / PAGE).read_text(encoding='utf-8')
+
+    def test_every_message_of_the_sources_is_on_the_page(self):
+        found = list(told())
+        self.assertGreater(len(found), 40)
+        for file, part in found:
+            if not part.startswith(NOT_ABOUT_BACKENDS):
+                self.assertIn(part, self.page, f'{file} says it, {PAGE} does not')
+
+    def test_every_message_of_the_page_is_in_the_sources(self):
+        strings = list(part for file in SOURCES + OTHERS
+                           for statement in statements((ROOT / file).read_text(encoding='utf-8'))
+                           for part in map(plain, literals(statement)))
+        found = list(messages(self.page))
+        self.assertGreater(len(found), 50)
+        for line, message in found:
+            for part in parts(message):
+                with self.subTest(f'{PAGE}:{line}'):
+                    self.assertTrue(is_put_together(part, strings), f'the sources do not say: {part}')
+
+
+if __name__ == '__main__':
+    unittest.main()

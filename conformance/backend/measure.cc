@@ -11,6 +11,7 @@
 #include "reference/models/zoo.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/stage/emulated_stage.h"
+#include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
 #include "runtime/io/write_text.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -43,31 +44,30 @@ class ProcessorWatch {
   double begin_;
 };
 
-class WatchedStage : public engine::StageRunner {
+class WatchedStage : public engine::ForwardingRunner {
  public:
-  WatchedStage(std::unique_ptr<engine::StageRunner> stage, double& sum) : stage_(std::move(stage)), sum_(sum) {}
+  WatchedStage(std::unique_ptr<engine::StageRunner> stage, double& sum)
+      : ForwardingRunner(std::move(stage)), sum_(sum) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
     const ProcessorWatch watch(sum_);
-    stage_->forward(microbatch, inputs, outputs);
+    ForwardingRunner::forward(microbatch, inputs, outputs);
   }
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
     const ProcessorWatch watch(sum_);
-    stage_->backward(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward(microbatch, roots, root_grads, inputs, input_grads);
   }
   void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                       std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
     const ProcessorWatch watch(sum_);
-    stage_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward_input(microbatch, roots, root_grads, inputs, input_grads);
   }
   void backward_weight(int microbatch) override {
     const ProcessorWatch watch(sum_);
-    stage_->backward_weight(microbatch);
+    ForwardingRunner::backward_weight(microbatch);
   }
-  void drop_halves() noexcept override { stage_->drop_halves(); }
 
  private:
-  std::unique_ptr<engine::StageRunner> stage_;
   double& sum_;
 };
 
@@ -148,8 +148,7 @@ Measured measure_model(const JobThroughput& item, const Job& job, transport::Tra
 
 void measure_on_rank(const JobThroughput& item, const Job& job, transport::Transport& transport,
                      const std::filesystem::path& path) {
-  const auto timeout =
-      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(job.timeout_seconds));
+  const transport::Clock::duration timeout = transport::from_seconds(job.timeout_seconds);
   const Measured measured =
       item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout);
   nlohmann::json steps = nlohmann::json::array(), trace = nlohmann::json::array();

@@ -26,9 +26,8 @@ namespace {
 void run_one(const Job& job, const JobCase& item, transport::Transport& transport, const std::filesystem::path& out) {
   std::string note;
   const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
-  EngineCaseOptions options{
-      case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks), job.seed,
-      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(job.timeout_seconds))};
+  EngineCaseOptions options{case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks), job.seed,
+                            transport::from_seconds(job.timeout_seconds)};
   options.recompute.policy =
       engine::parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
   options.remat = {job.remat, job.remat_policy};
@@ -57,8 +56,7 @@ void run_all(const Job& job, transport::Transport& transport, const std::filesys
     if (transport.rank() == 0) on_event({.throughput = throughput, .index = index, .done = done});
   };
   const auto meet = [&] {
-    transport::barrier(transport, transport::Deadline::after(std::chrono::duration_cast<transport::Clock::duration>(
-                                      std::chrono::duration<double>(job.timeout_seconds))));
+    transport::barrier(transport, transport::Deadline::after(transport::from_seconds(job.timeout_seconds)));
   };
   const auto execute = [&](bool throughput, size_t index) {
     report(throughput, index, /*done=*/false);

@@ -17,6 +17,7 @@
 
 #include "runtime/capture/pipe_modules.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/skip/skippable.h"
 #include "runtime/split/module_pipe.h"
@@ -285,31 +286,24 @@ TEST(TorchgpipeSkips, APoppedSkipThatNobodyUsesDoesNotTravel) {
 // --- test_leak.py, and tensor_life of test_tracker.py and test_portal.py ---
 
 /// Tells a visitor of the forwards and backwards that begin, with what the forwards got.
-class Watched : public engine::StageRunner {
+class Watched : public engine::ForwardingRunner {
  public:
   using Visit = std::function<void(const std::string& what, std::span<const at::Tensor> inputs)>;
   Watched(int stage, Visit visit, std::unique_ptr<engine::StageRunner> inner)
-      : stage_(std::to_string(stage)), visit_(std::move(visit)), inner_(std::move(inner)) {}
+      : ForwardingRunner(std::move(inner)), stage_(std::to_string(stage)), visit_(std::move(visit)) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     visit_(stage_ + "F", inputs);
-    inner_->forward(microbatch, inputs, outputs);
+    ForwardingRunner::forward(microbatch, inputs, outputs);
   }
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, Tensors& input_grads) override {
     visit_(stage_ + "B", {});
-    inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward(microbatch, roots, root_grads, inputs, input_grads);
   }
-  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                      std::span<const at::Tensor> inputs, Tensors& input_grads) override {
-    inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_weight(int microbatch) override { inner_->backward_weight(microbatch); }
-  void drop_halves() noexcept override { inner_->drop_halves(); }
 
  private:
   std::string stage_;
   Visit visit_;
-  std::unique_ptr<engine::StageRunner> inner_;
 };
 
 /// By action: whether the skip's memory is still there when it begins, in a step of four stages on one rank, of one

@@ -11,11 +11,11 @@
 namespace plumbline::conformance {
 namespace {
 
-class HookedStage : public StageAround {
+class HookedStage : public engine::ForwardingRunner {
  public:
   HookedStage(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state,
               StageHooks hooks)
-      : StageAround(std::move(inner)), site_(site), state_(state), hooks_(std::move(hooks)) {}
+      : ForwardingRunner(std::move(inner)), site_(site), state_(state), hooks_(std::move(hooks)) {}
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     const Tensors seen = changed(hooks_.inputs, microbatch, inputs);

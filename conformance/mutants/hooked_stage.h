@@ -9,30 +9,9 @@
 #include <vector>
 
 #include "conformance/backend/fault.h"
+#include "runtime/engine/stage/forwarding_runner.h"
 
 namespace plumbline::conformance {
-
-/// The base of all decorators of a stage: forwards every call to `inner`.
-class StageAround : public engine::StageRunner {
- public:
-  explicit StageAround(std::unique_ptr<engine::StageRunner> inner) : inner_(std::move(inner)) {}
-  void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
-    inner_->forward(microbatch, inputs, outputs);
-  }
-  void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
-                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
-  }
-  void backward_weight(int microbatch) override { inner_->backward_weight(microbatch); }
-  void drop_halves() noexcept override { inner_->drop_halves(); }
-
- protected:
-  std::unique_ptr<engine::StageRunner> inner_;
-};
 
 using Tensors = std::vector<at::Tensor>;
 

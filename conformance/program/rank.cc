@@ -29,8 +29,7 @@ HostTensor result(const at::Tensor& tensor) {
 /// For the begin and the end of a run: rank 0 reads and cuts the program, and ranks finish at different times. The
 /// engine bounds the waits in between.
 transport::Deadline patient(double timeout_seconds) {
-  return transport::Deadline::after(std::chrono::duration_cast<transport::Clock::duration>(
-      std::chrono::duration<double>(600 + 20 * timeout_seconds)));
+  return transport::Deadline::after(transport::from_seconds(600 + 20 * timeout_seconds));
 }
 
 std::string broadcast_text(transport::Transport& transport, const std::string& text,
@@ -116,8 +115,7 @@ engine::EngineOptions engine_options(const nlohmann::json& step) {
   options.seed = step["seed"];
   options.seed_by_microbatch = true;
   options.keep_strides = true;
-  options.timeout =
-      std::chrono::duration_cast<transport::Clock::duration>(std::chrono::duration<double>(step["timeout"]));
+  options.timeout = transport::from_seconds(step["timeout"]);
   return options;
 }
 

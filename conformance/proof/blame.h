@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "conformance/proof/recorder.h"
+#include "conformance/proof/terms/recorder.h"
 
 namespace plumbline::proof {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "conformance/proof/normalisations.h"
+#include "conformance/proof/terms/normalisations.h"
 #include "conformance/report/context.h"
 #include "runtime/io/sha256.h"
 #include "runtime/io/write_text.h"

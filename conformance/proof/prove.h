@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "conformance/backend/fault.h"
-#include "conformance/proof/observed_rank.h"
+#include "conformance/proof/executions/observed_rank.h"
 #include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/schedule/schedule.h"

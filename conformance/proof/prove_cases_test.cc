@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "conformance/proof/normalisations.h"
+#include "conformance/proof/terms/normalisations.h"
 #include "runtime/error.h"
 
 namespace plumbline::proof {

@@ -15,6 +15,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
+#include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/transport/forwarding_transport.h"
@@ -193,9 +194,9 @@ TEST(Prove, AStaleWeightIsRefutedAtALearningRateOfZero) {
 }
 
 /// Runs every forward of the first stage a second time and drops the result.
-class TwiceForward : public conformance::StageAround {
+class TwiceForward : public engine::ForwardingRunner {
  public:
-  using StageAround::StageAround;
+  using ForwardingRunner::ForwardingRunner;
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
     const c10::NoGradGuard no_grad;
     std::vector<at::Tensor> dropped;

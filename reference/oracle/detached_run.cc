@@ -3,7 +3,6 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
@@ -15,6 +14,7 @@
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
 #include "reference/oracle/gradient_norm.h"
+#include "reference/oracle/microbatches.h"
 #include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/error.h"
@@ -32,6 +32,7 @@ struct Lane {
   at::Tensor target, loss;
   std::vector<at::Tensor> local_losses;  ///< by position in split::Pipe::local_losses
   double divisor = 1.0;
+  double weight = 1.0;  ///< the gradient from which the backward of the losses begins
   split::Pipe pipe;
   std::vector<graph::Frame> stages;
   std::vector<std::vector<at::Tensor>> stage_inputs, stage_outputs, stage_input_grads;
@@ -123,21 +124,15 @@ class DetachedStages : public CaseSubject {
   std::vector<Lane> make_lanes(const models::Batch& batch, bool training) {
     const Unobserved unobserved;
     const int count = case_.microbatches;
+    models::Batch cast;
+    for (const at::Tensor& input : batch.inputs) cast.inputs.push_back(converted(input, dtype_));
+    cast.target = converted(batch.target, dtype_);
+    std::vector<models::Batch> chunks = divide(model_, cast, count, training && case_.input_gradients);
     std::vector<Lane> lanes(count);
-    for (size_t i = 0; i < batch.inputs.size(); ++i) {
-      const microbatch::ChunkSpec& spec = model_.input_chunks[i];
-      const at::Tensor input = converted(batch.inputs[i], dtype_);
-      const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
-                                                 ? std::vector<at::Tensor>(count, input)
-                                                 : at::tensor_split(input, count, spec.dim);
-      const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
-      for (int m = 0; m < count; ++m)
-        lanes[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
-    }
-    if (batch.target.defined()) {
-      const std::vector<at::Tensor> pieces =
-          at::tensor_split(converted(batch.target, dtype_), count, model_.target_chunk.dim);
-      for (int m = 0; m < count; ++m) lanes[m].target = pieces[m];
+    for (int m = 0; m < count; ++m) {
+      if (training) lanes[m].weight = loss_weight(case_, model_, chunks[m], cast);
+      lanes[m].inputs = std::move(chunks[m].inputs);
+      lanes[m].target = chunks[m].target;
     }
     for (Lane& lane : lanes) {
       lane.divisor = loss_divisor(case_, batch.target);
@@ -175,7 +170,7 @@ class DetachedStages : public CaseSubject {
     accumulated_.assign(stages, {});
     for (int s = stages - 1; s >= 0; --s)
       for (const StageOrder& copy : orders_[s]) {
-        for (int m : copy.backwards) backward(step, lanes[m], s, m, weight(lanes[m], lanes));
+        for (int m : copy.backwards) backward(step, lanes[m], s, m);
         accumulated_[s].push_back(take_gradients(s));
       }
   }
@@ -234,32 +229,13 @@ class DetachedStages : public CaseSubject {
     }
   }
 
-  /// The gradient from which the backward of a micro-batch's losses begins.
-  double weight(const Lane& lane, const std::vector<Lane>& lanes) const {
-    return case_.optimizer.loss_scale * share(lane, lanes);
-  }
-
-  double share(const Lane& lane, const std::vector<Lane>& lanes) const {
-    if (case_.loss.reduction != Reduction::Mean || case_.loss.equal_weights) return 1.0;
-    const auto rows = [&](const Lane& l) -> double {
-      if (counts_targets(case_.loss)) return counted_targets(case_.loss, l.target);
-      for (size_t i = 0; i < l.inputs.size(); ++i)
-        if (!model_.input_chunks[i].replicate && l.inputs[i].defined())
-          return static_cast<double>(l.inputs[i].size(model_.input_chunks[i].dim));
-      return 1.0;
-    };
-    double total = 0;
-    for (const Lane& l : lanes) total += rows(l);
-    return rows(lane) * static_cast<double>(lanes.size()) / total;
-  }
-
-  void backward(int step, Lane& lane, int stage, int microbatch, double loss_weight) {
+  void backward(int step, Lane& lane, int stage, int microbatch) {
     const split::Stage& part = lane.pipe.stages[stage];
     std::vector<at::Tensor> roots, grads;
     if (stage + 1 == lane.pipe.num_stages()) {
       if (lane.loss.requires_grad()) {
         roots.push_back(lane.loss);
-        grads.push_back(at::full_like(lane.loss, loss_weight));
+        grads.push_back(at::full_like(lane.loss, lane.weight));
       }
     } else {
       for (int b : part.outputs) {
@@ -276,7 +252,7 @@ class DetachedStages : public CaseSubject {
       const at::Tensor& local = lane.local_losses[i];
       if (lane.pipe.local_losses[i].stage != stage || !local.requires_grad()) continue;
       roots.push_back(local);
-      grads.push_back(at::full_like(local, loss_weight));
+      grads.push_back(at::full_like(local, lane.weight));
     }
     // Autograd itself never accumulates (sum_of.h).
     const Gradients earlier = take_gradients(stage);

@@ -4,7 +4,6 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/tensor_split.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
@@ -12,6 +11,7 @@
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
 #include "reference/oracle/gradient_norm.h"
+#include "reference/oracle/microbatches.h"
 #include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/capture/call.h"
@@ -76,8 +76,7 @@ class WholeModel : public CaseSubject {
 
   void train(int step, const models::Batch& batch) override {
     model_.module->train();
-    const std::vector<models::Batch> chunks = divide(batch);
-    const auto parts = static_cast<double>(chunks.size());
+    const std::vector<models::Batch> chunks = chunks_of(batch);
     const double divisor = loss_divisor(case_, batch.target);
     // Completes this step's gradients before adding them to the earlier ones.
     const std::vector<at::Tensor> before = take_gradients();
@@ -87,7 +86,8 @@ class WholeModel : public CaseSubject {
       std::erase_if(losses, [](const at::Tensor& loss) { return !loss.requires_grad(); });
       if (losses.empty()) continue;
       std::vector<at::Tensor> weights;
-      for (const at::Tensor& loss : losses) weights.push_back(at::full_like(loss, weight(chunks[m], batch, parts)));
+      for (const at::Tensor& loss : losses)
+        weights.push_back(at::full_like(loss, loss_weight(case_, model_, chunks[m], batch)));
       torch::autograd::backward(losses, weights);
       if (options_.by_microbatch && keeps_details(case_)) put_input_gradients(step, static_cast<int>(m), chunks[m]);
       const std::vector<at::Tensor> gradients = take_gradients();
@@ -105,7 +105,7 @@ class WholeModel : public CaseSubject {
   void evaluate(int step, const models::Batch& batch) override {
     model_.module->eval();
     const c10::NoGradGuard no_grad;
-    const std::vector<models::Batch> chunks = divide(batch);
+    const std::vector<models::Batch> chunks = chunks_of(batch);
     const double divisor = loss_divisor(case_, batch.target);
     for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m], divisor);
   }
@@ -143,47 +143,17 @@ class WholeModel : public CaseSubject {
     return is_target ? -out.abs() : out.abs();
   }
 
-  std::vector<models::Batch> divide(const models::Batch& batch) const {
+  models::Batch cast(const models::Batch& batch) const {
+    models::Batch out;
+    for (const at::Tensor& input : batch.inputs) out.inputs.push_back(cast(input, /*is_target=*/false));
+    out.target = cast(batch.target, /*is_target=*/true);
+    return out;
+  }
+
+  std::vector<models::Batch> chunks_of(const models::Batch& batch) const {
     // A mean of means is no function of the whole batch.
     const int parts = options_.by_microbatch || case_.loss.equal_weights ? case_.microbatches : 1;
-    std::vector<models::Batch> chunks(parts);
-    for (size_t i = 0; i < batch.inputs.size(); ++i) {
-      const microbatch::ChunkSpec& spec = model_.input_chunks[i];
-      const at::Tensor input = cast(batch.inputs[i], false);
-      const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
-                                                 ? std::vector<at::Tensor>(parts, input)
-                                                 : at::tensor_split(input, parts, spec.dim);
-      const bool is_leaf = case_.input_gradients && input.defined() && input.is_floating_point();
-      for (int m = 0; m < parts; ++m)
-        chunks[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
-    }
-    if (batch.target.defined()) {
-      const std::vector<at::Tensor> pieces = at::tensor_split(cast(batch.target, true), parts, model_.target_chunk.dim);
-      for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
-    }
-    return chunks;
-  }
-
-  int64_t rows(const models::Batch& batch) const {
-    for (size_t i = 0; i < batch.inputs.size(); ++i)
-      if (!model_.input_chunks[i].replicate && batch.inputs[i].defined())
-        return batch.inputs[i].size(model_.input_chunks[i].dim);
-    return 1;
-  }
-
-  /// A step is the sum over micro-batches (divided by their number or not) of losses; for a mean, each loss is weighted
-  /// by its share of the rows. A run of the whole batch at once needs a matching scale.
-  double weight(const models::Batch& chunk, const models::Batch& batch, double parts) const {
-    return case_.optimizer.loss_scale * share(chunk, batch, parts);
-  }
-
-  double share(const models::Batch& chunk, const models::Batch& batch, double parts) const {
-    if (case_.loss.reduction != Reduction::Mean || case_.loss.equal_weights) return 1.0;
-    if (!options_.by_microbatch) return case_.microbatches;
-    const auto count = [&](const models::Batch& of) {
-      return counts_targets(case_.loss) ? counted_targets(case_.loss, of.target) : static_cast<double>(rows(of));
-    };
-    return count(chunk) * parts / count(batch);
+    return divide(model_, cast(batch), parts, case_.input_gradients);
   }
 
   /// Returns the losses: that of the outputs, and the auxiliary ones that are not added to it.

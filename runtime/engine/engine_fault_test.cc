@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/error.h"
@@ -11,28 +12,26 @@ namespace plumbline::testing {
 namespace {
 
 /// Runs a hook after the stage's own forward or backward.
-struct Around : engine::StageRunner {
-  explicit Around(std::unique_ptr<engine::StageRunner> inner) : inner(std::move(inner)) {}
+struct Around : engine::ForwardingRunner {
+  using ForwardingRunner::ForwardingRunner;
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
-    inner->forward(microbatch, inputs, outputs);
+    ForwardingRunner::forward(microbatch, inputs, outputs);
     if (after_forward) after_forward(microbatch, outputs);
   }
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, Tensors& input_grads) override {
-    inner->backward(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward(microbatch, roots, root_grads, inputs, input_grads);
     if (after_backward) after_backward(microbatch, input_grads);
   }
   void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                       std::span<const at::Tensor> inputs, Tensors& input_grads) override {
-    inner->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward_input(microbatch, roots, root_grads, inputs, input_grads);
     if (after_input) after_input(microbatch, input_grads);
   }
   void backward_weight(int microbatch) override {
-    inner->backward_weight(microbatch);
+    ForwardingRunner::backward_weight(microbatch);
     if (after_weight) after_weight(microbatch);
   }
-  void drop_halves() noexcept override { inner->drop_halves(); }
-  std::unique_ptr<engine::StageRunner> inner;
   std::function<void(int, Tensors&)> after_forward, after_backward, after_input;
   std::function<void(int)> after_weight;
 };

@@ -6,6 +6,7 @@
 
 #include "runtime/backward/released_output.h"
 #include "runtime/engine/stage/emulated_stage.h"
+#include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/engine/testing/halved_schedules.h"
 #include "runtime/schedule/text/csv.h"
@@ -121,29 +122,27 @@ TEST(EngineHalves, StepsAccumulateAndEvaluationBetweenChangesNothing) {
 }
 
 /// Records the calls of a stage, and may inspect them.
-struct Listener : engine::StageRunner {
-  explicit Listener(std::unique_ptr<engine::StageRunner> inner) : inner(std::move(inner)) {}
+struct Listener : engine::ForwardingRunner {
+  using ForwardingRunner::ForwardingRunner;
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     if (heard) heard("F", microbatch, {});
-    inner->forward(microbatch, inputs, outputs);
+    ForwardingRunner::forward(microbatch, inputs, outputs);
     if (made) made(microbatch, outputs);
   }
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, Tensors& input_grads) override {
     if (heard) heard("B", microbatch, roots);
-    inner->backward(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward(microbatch, roots, root_grads, inputs, input_grads);
   }
   void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                       std::span<const at::Tensor> inputs, Tensors& input_grads) override {
     if (heard) heard("I", microbatch, roots);
-    inner->backward_input(microbatch, roots, root_grads, inputs, input_grads);
+    ForwardingRunner::backward_input(microbatch, roots, root_grads, inputs, input_grads);
   }
   void backward_weight(int microbatch) override {
     if (heard) heard("W", microbatch, {});
-    inner->backward_weight(microbatch);
+    ForwardingRunner::backward_weight(microbatch);
   }
-  void drop_halves() noexcept override { inner->drop_halves(); }
-  std::unique_ptr<engine::StageRunner> inner;
   std::function<void(const char* what, int microbatch, std::span<const at::Tensor> roots)> heard;
   std::function<void(int microbatch, const Tensors& outputs)> made;
 };

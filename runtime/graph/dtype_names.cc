@@ -1,41 +1,18 @@
 #include "runtime/graph/dtype_names.h"
 
-#include <array>
-#include <utility>
+#include "runtime/types/aten.h"
 
 namespace plumbline::graph {
-namespace {
-
-constexpr std::array<std::pair<at::ScalarType, const char*>, 16> kNames{{
-    {at::kFloat, "f32"},
-    {at::kDouble, "f64"},
-    {at::kBFloat16, "bf16"},
-    {at::kHalf, "f16"},
-    {at::kLong, "i64"},
-    {at::kInt, "i32"},
-    {at::kShort, "i16"},
-    {at::kChar, "i8"},
-    {at::kByte, "u8"},
-    {at::ScalarType::UInt16, "u16"},
-    {at::ScalarType::UInt32, "u32"},
-    {at::ScalarType::UInt64, "u64"},
-    {at::kBool, "bool"},
-    {at::kComplexFloat, "c64"},
-    {at::kComplexDouble, "c128"},
-    {at::ScalarType::ComplexHalf, "c32"},
-}};
-
-}  // namespace
 
 std::string dtype_name(at::ScalarType dtype) {
-  for (const auto& [type, name] : kNames)
-    if (type == dtype) return name;
+  for (const types::DtypeInfo& info : types::dtypes())
+    if (types::to_aten(info.dtype) == dtype && !info.short_name.empty()) return std::string(info.short_name);
   return c10::toString(dtype);
 }
 
 std::optional<at::ScalarType> dtype_from_name(const std::string& name) {
-  for (const auto& [type, known] : kNames)
-    if (name == known) return type;
+  for (const types::DtypeInfo& info : types::dtypes())
+    if (info.short_name == name && !name.empty()) return types::to_aten(info.dtype);
   // The rest goes by LibTorch's own names.
   for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i)
     if (name == c10::toString(static_cast<at::ScalarType>(i))) return static_cast<at::ScalarType>(i);

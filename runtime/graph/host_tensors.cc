@@ -2,34 +2,19 @@
 
 #include <ATen/ops/empty.h>
 
-#include <array>
 #include <cstring>
 
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
+#include "runtime/types/aten.h"
 
 namespace plumbline::graph {
 namespace {
 
-constexpr std::array<std::pair<at::ScalarType, const char*>, 13> kDtypes{{
-    {at::kFloat, "F32"},
-    {at::kDouble, "F64"},
-    {at::kBFloat16, "BF16"},
-    {at::kHalf, "F16"},
-    {at::kLong, "I64"},
-    {at::kInt, "I32"},
-    {at::kShort, "I16"},
-    {at::kChar, "I8"},
-    {at::ScalarType::UInt64, "U64"},
-    {at::ScalarType::UInt32, "U32"},
-    {at::ScalarType::UInt16, "U16"},
-    {at::kByte, "U8"},
-    {at::kBool, "BOOL"},
-}};
-
 std::string file_dtype(const at::Tensor& tensor) {
-  for (const auto& [type, name] : kDtypes)
-    if (type == tensor.scalar_type()) return name;
+  for (const types::DtypeInfo& info : types::dtypes())
+    if (types::to_aten(info.dtype) == tensor.scalar_type() && !info.file_name.empty())
+      return std::string(info.file_name);
   throw Error("a tensor " + describe(tensor) + " has an element type that tensor files do not hold");
 }
 
@@ -46,9 +31,9 @@ HostTensor to_host(const at::Tensor& tensor) {
 }
 
 at::Tensor from_host(const HostTensor& host) {
-  for (const auto& [type, name] : kDtypes) {
-    if (host.dtype != name) continue;
-    at::Tensor tensor = at::empty(host.shape, type);
+  for (const types::DtypeInfo& info : types::dtypes()) {
+    if (host.dtype != info.file_name) continue;
+    at::Tensor tensor = at::empty(host.shape, types::to_aten(info.dtype));
     PLUMBLINE_CHECK(tensor.nbytes() == host.data.size(), describe(host));
     if (!host.data.empty()) std::memcpy(tensor.mutable_data_ptr(), host.data.data(), host.data.size());
     return tensor;

@@ -64,12 +64,12 @@ void within_memory(const RegularFile& file, uint64_t size, const Body& body) {
 }  // namespace
 
 size_t element_size(std::string_view dtype) {
-  const DtypeInfo* info = find_dtype(dtype);
+  const types::DtypeInfo* info = find_dtype(dtype);
   return info == nullptr ? 0 : info->bytes;
 }
 
 bool is_floating(std::string_view dtype) {
-  const DtypeInfo* info = find_dtype(dtype);
+  const types::DtypeInfo* info = find_dtype(dtype);
   return info != nullptr && info->floating;
 }
 
@@ -149,9 +149,9 @@ TensorMap decode_tensors(std::string_view bytes, const std::string& source) {
   TensorMap tensors;
   for (TensorEntry& entry : parse_tensor_header(bytes.substr(kHeaderLengthBytes, length), data.size(), source)) {
     const auto* first = reinterpret_cast<const std::byte*>(data.data()) + entry.begin;
-    tensors.emplace(
-        std::move(entry.name),
-        HostTensor{std::string(entry.dtype->name), std::move(entry.shape), {first, first + (entry.end - entry.begin)}});
+    tensors.emplace(std::move(entry.name), HostTensor{std::string(entry.dtype->file_name),
+                                                      std::move(entry.shape),
+                                                      {first, first + (entry.end - entry.begin)}});
   }
   return tensors;
 }
@@ -209,7 +209,7 @@ TensorMap read_tensors(const RegularFile& file, uint64_t most_bytes) {
   TensorMap tensors;
   within_memory(file, size, [&] {
     for (TensorEntry& entry : parse_tensor_header(header, size - data, source)) {
-      HostTensor tensor{std::string(entry.dtype->name), std::move(entry.shape),
+      HostTensor tensor{std::string(entry.dtype->file_name), std::move(entry.shape),
                         std::vector<std::byte>(entry.end - entry.begin)};
       file.read(data + entry.begin, tensor.data.data(), tensor.data.size());
       tensors.emplace(std::move(entry.name), std::move(tensor));

@@ -1,7 +1,6 @@
 #include "runtime/io/tensor_header.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -17,23 +16,10 @@ using Json = nlohmann::json;
 
 constexpr uint64_t max_header_bytes = 100'000'000;  // the limit of the format's own implementation
 
-constexpr std::array<DtypeInfo, 13> dtypes = {{{"F64", 8, true},
-                                               {"F32", 4, true},
-                                               {"F16", 2, true},
-                                               {"BF16", 2, true},
-                                               {"I64", 8, false},
-                                               {"I32", 4, false},
-                                               {"I16", 2, false},
-                                               {"I8", 1, false},
-                                               {"U64", 8, false},
-                                               {"U32", 4, false},
-                                               {"U16", 2, false},
-                                               {"U8", 1, false},
-                                               {"BOOL", 1, false}}};
-
 std::string dtype_list() {
   std::string list;
-  for (const DtypeInfo& dtype : dtypes) list += (list.empty() ? "" : ", ") + std::string(dtype.name);
+  for (const types::DtypeInfo& info : types::dtypes())
+    if (!info.file_name.empty()) list += (list.empty() ? "" : ", ") + std::string(info.file_name);
   return list;
 }
 
@@ -71,7 +57,7 @@ TensorEntry parse_entry(const std::string& name, const Json& json, uint64_t data
                      " bytes of data (is the file truncated?)");
   const uint64_t wanted = byte_count(*entry.dtype, entry.shape, where);
   if (entry.end - entry.begin != wanted)
-    throw InputError(where + ": size mismatch: " + std::string(entry.dtype->name) + shape.dump() + " takes " +
+    throw InputError(where + ": size mismatch: " + std::string(entry.dtype->file_name) + shape.dump() + " takes " +
                      std::to_string(wanted) + " bytes, its data_offsets span " +
                      std::to_string(entry.end - entry.begin));
   return entry;
@@ -96,19 +82,20 @@ void check_tiling(std::vector<TensorEntry> entries, uint64_t data_bytes, const s
 
 }  // namespace
 
-const DtypeInfo* find_dtype(std::string_view name) {
-  const auto found = std::find_if(dtypes.begin(), dtypes.end(), [&](const DtypeInfo& d) { return d.name == name; });
-  return found == dtypes.end() ? nullptr : &*found;
+const types::DtypeInfo* find_dtype(std::string_view name) {
+  for (const types::DtypeInfo& info : types::dtypes())
+    if (info.file_name == name && !name.empty()) return &info;
+  return nullptr;
 }
 
-const DtypeInfo& known_dtype(std::string_view name, const std::string& where) {
-  const DtypeInfo* dtype = find_dtype(name);
+const types::DtypeInfo& known_dtype(std::string_view name, const std::string& where) {
+  const types::DtypeInfo* dtype = find_dtype(name);
   if (dtype == nullptr)
     throw InputError(where + ": unknown dtype " + std::string(name) + "; expected one of " + dtype_list());
   return *dtype;
 }
 
-uint64_t byte_count(const DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where) {
+uint64_t byte_count(const types::DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where) {
   uint64_t bytes = dtype.bytes;
   for (const int64_t size : shape) {
     if (size < 0) throw InputError(where + ": negative size in its shape");

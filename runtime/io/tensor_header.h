@@ -7,28 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/types/types.h"
+
 namespace plumbline {
 
-/// An element type of the format.
-struct DtypeInfo {
-  std::string_view name;
-  size_t bytes;
-  bool floating;
-};
-
-/// Null for an unknown name.
-const DtypeInfo* find_dtype(std::string_view name);
+/// The element type with this name in the format; null for an unknown name.
+const types::DtypeInfo* find_dtype(std::string_view name);
 
 /// find_dtype(). Throws InputError, prefixed with `where`, for an unknown name.
-const DtypeInfo& known_dtype(std::string_view name, const std::string& where);
+const types::DtypeInfo& known_dtype(std::string_view name, const std::string& where);
 
 /// The number of bytes that dtype and shape require. Throws InputError, prefixed with `where`, when it overflows.
-uint64_t byte_count(const DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where);
+uint64_t byte_count(const types::DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where);
 
 /// A tensor in a file; offsets count from the end of the header.
 struct TensorEntry {
   std::string name;
-  const DtypeInfo* dtype = nullptr;
+  const types::DtypeInfo* dtype = nullptr;
   std::vector<int64_t> shape;
   uint64_t begin = 0;
   uint64_t end = 0;

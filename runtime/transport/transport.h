@@ -21,6 +21,11 @@ namespace plumbline::transport {
 
 using Clock = std::chrono::steady_clock;
 
+/// A limit that a user gave in seconds; may have a fraction.
+inline Clock::duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 /// The point in time at which a wait fails, and the limit from which it was computed (for the text of the error).
 class Deadline {
  public:

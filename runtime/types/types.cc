@@ -10,27 +10,29 @@ namespace {
 template <class Value>
 using Name = std::pair<Value, std::string_view>;
 
-constexpr auto kDtypes = std::to_array<Name<Dtype>>({{Dtype::Float32, "float32"},
-                                                     {Dtype::Float64, "float64"},
-                                                     {Dtype::BFloat16, "bfloat16"},
-                                                     {Dtype::Float16, "float16"},
-                                                     {Dtype::Int64, "int64"},
-                                                     {Dtype::Int32, "int32"},
-                                                     {Dtype::Int16, "int16"},
-                                                     {Dtype::Int8, "int8"},
-                                                     {Dtype::UInt8, "uint8"},
-                                                     {Dtype::UInt16, "uint16"},
-                                                     {Dtype::UInt32, "uint32"},
-                                                     {Dtype::UInt64, "uint64"},
-                                                     {Dtype::Bool, "bool"},
-                                                     {Dtype::Complex32, "complex32"},
-                                                     {Dtype::Complex64, "complex64"},
-                                                     {Dtype::Complex128, "complex128"},
-                                                     {Dtype::Float8E5M2, "float8_e5m2"},
-                                                     {Dtype::Float8E4M3FN, "float8_e4m3fn"},
-                                                     {Dtype::Float8E5M2FNUZ, "float8_e5m2fnuz"},
-                                                     {Dtype::Float8E4M3FNUZ, "float8_e4m3fnuz"},
-                                                     {Dtype::Float8E8M0FNU, "float8_e8m0fnu"}});
+constexpr auto kDtypes = std::to_array<DtypeInfo>({
+    {Dtype::Float32, "float32", "f32", "F32", 4, true},
+    {Dtype::Float64, "float64", "f64", "F64", 8, true},
+    {Dtype::BFloat16, "bfloat16", "bf16", "BF16", 2, true},
+    {Dtype::Float16, "float16", "f16", "F16", 2, true},
+    {Dtype::Int64, "int64", "i64", "I64", 8, false},
+    {Dtype::Int32, "int32", "i32", "I32", 4, false},
+    {Dtype::Int16, "int16", "i16", "I16", 2, false},
+    {Dtype::Int8, "int8", "i8", "I8", 1, false},
+    {Dtype::UInt8, "uint8", "u8", "U8", 1, false},
+    {Dtype::UInt16, "uint16", "u16", "U16", 2, false},
+    {Dtype::UInt32, "uint32", "u32", "U32", 4, false},
+    {Dtype::UInt64, "uint64", "u64", "U64", 8, false},
+    {Dtype::Bool, "bool", "bool", "BOOL", 1, false},
+    {Dtype::Complex32, "complex32", "c32", "", 4, false},
+    {Dtype::Complex64, "complex64", "c64", "", 8, false},
+    {Dtype::Complex128, "complex128", "c128", "", 16, false},
+    {Dtype::Float8E5M2, "float8_e5m2", "", "", 1, true},
+    {Dtype::Float8E4M3FN, "float8_e4m3fn", "", "", 1, true},
+    {Dtype::Float8E5M2FNUZ, "float8_e5m2fnuz", "", "", 1, true},
+    {Dtype::Float8E4M3FNUZ, "float8_e4m3fnuz", "", "", 1, true},
+    {Dtype::Float8E8M0FNU, "float8_e8m0fnu", "", "", 1, true},
+});
 
 constexpr auto kLayouts = std::to_array<Name<Layout>>({{Layout::Strided, "strided"},
                                                        {Layout::SparseCoo, "sparse_coo"},
@@ -74,7 +76,13 @@ std::vector<std::string_view> all_names(const Table& table) {
 
 }  // namespace
 
-std::string_view name_of(Dtype dtype) { return find_name(kDtypes, dtype); }
+std::span<const DtypeInfo> dtypes() { return kDtypes; }
+
+std::string_view name_of(Dtype dtype) {
+  for (const DtypeInfo& info : kDtypes)
+    if (info.dtype == dtype) return info.name;
+  return "unknown";
+}
 std::string_view name_of(Layout layout) { return find_name(kLayouts, layout); }
 std::string_view name_of(MemoryFormat format) { return find_name(kMemoryFormats, format); }
 
@@ -83,7 +91,11 @@ std::string name_of(Device device) {
   return device.index < 0 ? name : name + ":" + std::to_string(device.index);
 }
 
-std::optional<Dtype> dtype_named(std::string_view name) { return find_value(kDtypes, name); }
+std::optional<Dtype> dtype_named(std::string_view name) {
+  for (const DtypeInfo& info : kDtypes)
+    if (info.name == name) return info.dtype;
+  return std::nullopt;
+}
 std::optional<Layout> layout_named(std::string_view name) { return find_value(kLayouts, name); }
 std::optional<MemoryFormat> memory_format_named(std::string_view name) { return find_value(kMemoryFormats, name); }
 
@@ -103,7 +115,11 @@ std::optional<Device> device_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string_view> dtype_names() { return all_names(kDtypes); }
+std::vector<std::string_view> dtype_names() {
+  std::vector<std::string_view> names;
+  for (const DtypeInfo& info : kDtypes) names.push_back(info.name);
+  return names;
+}
 std::vector<std::string_view> layout_names() { return all_names(kLayouts); }
 std::vector<std::string_view> memory_format_names() { return all_names(kMemoryFormats); }
 

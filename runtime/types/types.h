@@ -2,8 +2,10 @@
 // LibTorch's types and back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,19 @@ enum class Dtype : int8_t {
   UInt64,
   Float8E8M0FNU = 44
 };
+
+/// An element type and its names.
+struct DtypeInfo {
+  Dtype dtype;
+  std::string_view name;        ///< PyTorch's: "float32"
+  std::string_view short_name;  ///< in the text form of graphs: "f32"; empty for a type without one
+  std::string_view file_name;   ///< in safetensors files: "F32"; empty if our files do not hold the type
+  size_t bytes;                 ///< of one element
+  bool floating;                ///< real numbers; false for complex ones
+};
+
+/// All element types; valid until the program ends.
+std::span<const DtypeInfo> dtypes();
 
 enum class Layout : int8_t { Strided, SparseCoo, SparseCsr, Mkldnn, SparseCsc, SparseBsr, SparseBsc, Jagged };
 

@@ -18,6 +18,10 @@ TEST(Types, EveryDtypeHasTheNumberAndTheNameThatLibTorchGivesIt) {
     EXPECT_EQ(name_of(*dtype_named(name)), name);
   }
   EXPECT_EQ(dtype_names().size(), 21u);
+  for (const DtypeInfo& info : dtypes()) {
+    EXPECT_EQ(info.bytes, c10::elementSize(to_aten(info.dtype))) << info.name;
+    EXPECT_EQ(info.floating, c10::isFloatingType(to_aten(info.dtype))) << info.name;
+  }
   EXPECT_FALSE(dtype_named("float31"));
   EXPECT_THROW(from_aten(c10::ScalarType::QInt8), InputError);
 }

@@ -13,12 +13,12 @@ namespace {
 
 /// Recomputes the stage's forward before its backward, with a fault. The last stage, whose backward begins at the loss,
 /// is left unchanged.
-class RunsAgain : public StageAround {
+class RunsAgain : public engine::ForwardingRunner {
  public:
   enum class How { UpdatesBuffers, OtherRandomNumbers, LastInputs };
 
   RunsAgain(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state, How how)
-      : StageAround(std::move(inner)), site_(site), state_(state), how_(how) {}
+      : ForwardingRunner(std::move(inner)), site_(site), state_(state), how_(how) {}
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     inner_->forward(microbatch, inputs, outputs);
@@ -66,10 +66,10 @@ class RunsAgain : public StageAround {
 };
 
 /// Overwrites the inputs of the previous micro-batch, whose backward is still due, with those of each new one.
-class InputsOverwritten : public StageAround {
+class InputsOverwritten : public engine::ForwardingRunner {
  public:
   InputsOverwritten(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
-      : StageAround(std::move(inner)), site_(site) {}
+      : ForwardingRunner(std::move(inner)), site_(site) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     inner_->forward(microbatch, inputs, outputs);
     if (!c10::GradMode::is_enabled()) return;

@@ -40,10 +40,10 @@ std::function<void(int, Tensors&)> those_before() {
 }
 
 /// Divides the backward wrongly: the input half does everything, the weight half nothing.
-class WholeInFirstHalf : public StageAround {
+class WholeInFirstHalf : public engine::ForwardingRunner {
  public:
   WholeInFirstHalf(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
-      : StageAround(std::move(inner)), site_(site) {}
+      : ForwardingRunner(std::move(inner)), site_(site) {}
   void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                       std::span<const at::Tensor> inputs, Tensors& input_grads) override {
     site_.happens();

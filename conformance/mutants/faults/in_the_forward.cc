@@ -56,11 +56,11 @@ bool are_equal(const Buffers& a, const Buffers& b) {
 }
 
 /// Runs each forward `times` times and, if `put_back`, restores the buffers afterwards.
-class BuffersWrong : public StageAround {
+class BuffersWrong : public engine::ForwardingRunner {
  public:
   BuffersWrong(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site, const split::StageState& state,
                int times, bool put_back)
-      : StageAround(std::move(inner)), site_(site), state_(state), times_(times), put_back_(put_back) {}
+      : ForwardingRunner(std::move(inner)), site_(site), state_(state), times_(times), put_back_(put_back) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     const Buffers before = copy_of(state_.buffers);
     for (int i = 0; i < times_; ++i) {
@@ -84,10 +84,10 @@ class BuffersWrong : public StageAround {
 };
 
 /// Runs each forward with the number, and so the random seed, of another micro-batch.
-class OtherSeed : public StageAround {
+class OtherSeed : public engine::ForwardingRunner {
  public:
   OtherSeed(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site)
-      : StageAround(std::move(inner)), site_(site) {}
+      : ForwardingRunner(std::move(inner)), site_(site) {}
   void forward(int microbatch, std::span<const at::Tensor> inputs, Tensors& outputs) override {
     site_.happens();
     inner_->forward((microbatch + 1) % site_.microbatches(), inputs, outputs);

@@ -1,19 +1,19 @@
-#include "conformance/proof/observed_rank.h"
+#include "conformance/proof/executions/observed_rank.h"
 
 #include <set>
 #include <utility>
 
-#include "conformance/mutants/hooked_stage.h"
 #include "reference/result_key.h"
+#include "runtime/engine/stage/forwarding_runner.h"
 
 namespace plumbline::proof {
 namespace {
 
 /// Tells the recorder which action of the stage runs.
-class PlacedStage : public conformance::StageAround {
+class PlacedStage : public engine::ForwardingRunner {
  public:
   PlacedStage(std::unique_ptr<engine::StageRunner> inner, int stage, const split::StageState& state, Recorder& recorder)
-      : StageAround(std::move(inner)), stage_(stage), state_(state), recorder_(recorder) {}
+      : ForwardingRunner(std::move(inner)), stage_(stage), state_(state), recorder_(recorder) {}
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
     const Action action(recorder_, stage_, microbatch, "F");

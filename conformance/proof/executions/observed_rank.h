@@ -6,7 +6,7 @@
 #include <string>
 
 #include "conformance/backend/fault.h"
-#include "conformance/proof/recorder.h"
+#include "conformance/proof/terms/recorder.h"
 
 namespace plumbline::proof {
 

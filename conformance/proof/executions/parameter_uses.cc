@@ -1,4 +1,4 @@
-#include "conformance/proof/parameter_uses.h"
+#include "conformance/proof/executions/parameter_uses.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>

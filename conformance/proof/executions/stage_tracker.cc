@@ -1,4 +1,4 @@
-#include "conformance/proof/stage_tracker.h"
+#include "conformance/proof/executions/stage_tracker.h"
 
 #include <ATen/SequenceNumber.h>
 

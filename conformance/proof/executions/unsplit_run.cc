@@ -1,20 +1,20 @@
-#include "conformance/proof/unsplit_run.h"
+#include "conformance/proof/executions/unsplit_run.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/tensor_split.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 
-#include "conformance/proof/parameter_uses.h"
-#include "conformance/proof/stage_tracker.h"
+#include "conformance/proof/executions/parameter_uses.h"
+#include "conformance/proof/executions/stage_tracker.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
+#include "reference/oracle/microbatches.h"
 #include "runtime/error.h"
 #include "runtime/microbatch/random_seed.h"
 
@@ -53,7 +53,8 @@ class UnsplitModel : public reference::CaseSubject {
   void train(int step, const models::Batch& batch) override {
     name_batch(recorder_, step, batch);
     model_.module->train();
-    const std::vector<models::Batch> chunks = divide(batch);
+    const std::vector<models::Batch> chunks =
+        reference::divide(model_, batch, case_.microbatches, case_.input_gradients);
     std::vector<ParameterUses> uses;
     for (size_t m = 0; m < chunks.size(); ++m) uses.push_back(backward(step, static_cast<int>(m), chunks[m], batch));
     ++train_steps_;
@@ -75,7 +76,8 @@ class UnsplitModel : public reference::CaseSubject {
     name_batch(recorder_, step, batch);
     model_.module->eval();
     const c10::NoGradGuard no_grad;
-    const std::vector<models::Batch> chunks = divide(batch);
+    const std::vector<models::Batch> chunks =
+        reference::divide(model_, batch, case_.microbatches, case_.input_gradients);
     for (size_t m = 0; m < chunks.size(); ++m)
       forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.target));
   }
@@ -114,42 +116,6 @@ class UnsplitModel : public reference::CaseSubject {
     generator.set_current_seed(microbatch::stage_random_seed(seed, train_steps_, stage, microbatch_));
   }
 
-  std::vector<models::Batch> divide(const models::Batch& batch) const {
-    const int parts = case_.microbatches;
-    std::vector<models::Batch> chunks(parts);
-    for (size_t i = 0; i < batch.inputs.size(); ++i) {
-      const at::Tensor& input = batch.inputs[i];
-      const bool divided = !model_.input_chunks[i].replicate && input.defined();
-      const std::vector<at::Tensor> pieces =
-          divided ? at::tensor_split(input, parts, model_.input_chunks[i].dim) : std::vector<at::Tensor>(parts, input);
-      const bool is_leaf = case_.input_gradients && input.defined() && input.is_floating_point();
-      for (int m = 0; m < parts; ++m)
-        chunks[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
-    }
-    if (!batch.target.defined()) return chunks;
-    const std::vector<at::Tensor> pieces = at::tensor_split(batch.target, parts, model_.target_chunk.dim);
-    for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
-    return chunks;
-  }
-
-  int64_t rows(const models::Batch& batch) const {
-    for (size_t i = 0; i < batch.inputs.size(); ++i)
-      if (!model_.input_chunks[i].replicate && batch.inputs[i].defined())
-        return batch.inputs[i].size(model_.input_chunks[i].dim);
-    return 1;
-  }
-
-  /// A mean over the batch weighs each micro-batch by its share of what the mean is over.
-  double weight(const models::Batch& chunk, const models::Batch& batch) const {
-    const double scale = case_.optimizer.loss_scale;
-    if (case_.loss.reduction != reference::Reduction::Mean || case_.loss.equal_weights) return scale;
-    const auto count = [&](const models::Batch& of) {
-      return reference::counts_targets(case_.loss) ? reference::counted_targets(case_.loss, of.target)
-                                                   : static_cast<double>(rows(of));
-    };
-    return count(chunk) * case_.microbatches / count(batch) * scale;
-  }
-
   ParameterUses backward(int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
     std::vector<at::Tensor> losses = forward(step, microbatch, chunk, reference::loss_divisor(case_, batch.target));
     std::erase_if(losses, [](const at::Tensor& loss) { return !loss.requires_grad(); });
@@ -162,7 +128,8 @@ class UnsplitModel : public reference::CaseSubject {
     for (const at::Tensor& parameter : all) parameter.mutable_grad() = at::Tensor();
     if (losses.empty()) return uses;
     std::vector<at::Tensor> weights;
-    for (const at::Tensor& loss : losses) weights.push_back(at::full_like(loss, weight(chunk, batch)));
+    for (const at::Tensor& loss : losses)
+      weights.push_back(at::full_like(loss, reference::loss_weight(case_, model_, chunk, batch)));
     recorder_.enter(-1, microbatch, "B");
     torch::autograd::backward(losses, weights);
     recorder_.leave();

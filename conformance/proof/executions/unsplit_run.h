@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "conformance/proof/observed_rank.h"
+#include "conformance/proof/executions/observed_rank.h"
 #include "reference/oracle/detached_run.h"
 
 namespace plumbline::proof {

@@ -1,4 +1,4 @@
-#include "conformance/proof/wire.h"
+#include "conformance/proof/executions/wire.h"
 
 #include <utility>
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <tuple>
 
-#include "conformance/proof/memory.h"
+#include "conformance/proof/terms/memory.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::proof {

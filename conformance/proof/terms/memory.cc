@@ -1,4 +1,4 @@
-#include "conformance/proof/memory.h"
+#include "conformance/proof/terms/memory.h"
 
 #include <functional>
 #include <string_view>

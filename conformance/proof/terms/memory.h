@@ -15,7 +15,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "conformance/proof/value.h"
+#include "conformance/proof/terms/value.h"
 
 namespace plumbline::proof {
 

@@ -1,4 +1,4 @@
-#include "conformance/proof/normalisations.h"
+#include "conformance/proof/terms/normalisations.h"
 
 #include <ATen/core/function_schema.h>
 

@@ -1,4 +1,4 @@
-#include "conformance/proof/recorder.h"
+#include "conformance/proof/terms/recorder.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/enum_tag.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "conformance/proof/normalisations.h"
+#include "conformance/proof/terms/normalisations.h"
 #include "runtime/io/sha256.h"
 
 namespace plumbline::proof {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "conformance/proof/memory.h"
-#include "conformance/proof/term.h"
+#include "conformance/proof/terms/memory.h"
+#include "conformance/proof/terms/term.h"
 #include "runtime/capture/interpose.h"
 
 namespace plumbline::proof {

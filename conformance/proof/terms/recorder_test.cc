@@ -1,11 +1,11 @@
-#include "conformance/proof/recorder.h"
+#include "conformance/proof/terms/recorder.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "conformance/proof/wire.h"
+#include "conformance/proof/executions/wire.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::proof {

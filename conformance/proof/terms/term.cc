@@ -1,4 +1,4 @@
-#include "conformance/proof/term.h"
+#include "conformance/proof/terms/term.h"
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-#include "conformance/proof/value.h"
+#include "conformance/proof/terms/value.h"
 
 #include <algorithm>
 #include <numeric>

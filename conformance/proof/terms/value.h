@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/proof/term.h"
+#include "conformance/proof/terms/term.h"
 
 namespace plumbline::proof {
 

@@ -110,12 +110,61 @@ c10::IValue number_list(const std::vector<c10::IValue>& slots, const c10::IValue
   return list;
 }
 
+/// How long the values of a graph live.
+class Lifetimes {
+ public:
+  explicit Lifetimes(const Graph& graph) : outlives_(graph.values.size(), 0), last_reader_(graph.values.size(), -1) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      for_each_use(graph.nodes[i], [&](ValueId v) { last_reader_[v] = static_cast<int64_t>(i); });
+    for (const Attribute& attribute : graph.attributes)
+      if (attribute.value != kNoValue) outlives_[attribute.value] = 1;
+    for (const ValueId v : graph.outputs)
+      if (v != kNoValue) outlives_[v] = 1;
+  }
+
+  /// By a node or as an output; true for attributes.
+  bool is_read(ValueId v) const { return outlives_[v] || last_reader_[v] >= 0; }
+  /// Whether `node` is the last reader, and the value is neither an attribute nor an output.
+  bool ends_at(ValueId v, size_t node) const { return !outlives_[v] && last_reader_[v] == static_cast<int64_t>(node); }
+
+ private:
+  std::vector<char> outlives_;  // the last node: an attribute or an output
+  std::vector<int64_t> last_reader_;
+};
+
+void bind_arguments(const Graph& graph, const Lifetimes& lifetimes, Instruction& in) {
+  const Node& node = graph.nodes[in.node];
+  const std::vector<c10::Argument>& parameters = node.op->schema().arguments();
+  std::map<ValueId, int> uses;
+  for_each_use(node, [&](ValueId v) { ++uses[v]; });
+  in.arguments.resize(node.arguments.size());
+  for (size_t a = 0; a < node.arguments.size(); ++a) {
+    const Argument& argument = node.arguments[a];
+    const auto position = static_cast<uint32_t>(a);
+    if (argument.kind == Argument::Kind::Constant) {
+      in.arguments[a] = boxed_constant(argument.constant, *parameters[a].type());
+    } else if (argument.kind == Argument::Kind::Value) {
+      const ValueId v = argument.values[0];
+      const bool moves = lifetimes.ends_at(v, in.node) && uses[v] == 1;
+      const bool number_for_tensor = graph.values[v].kind != ValueKind::Tensor && takes_tensor(*parameters[a].type());
+      in.fills.push_back({position, v, moves, number_for_tensor});
+      if (moves) uses[v] = 0;
+    } else {
+      in.arguments[a] = argument.constant;
+      in.list_fills.push_back({position, argument.kind, argument.values});
+    }
+  }
+  for (const auto& [v, count] : uses)
+    if (count > 0 && lifetimes.ends_at(v, in.node)) in.released.push_back(v);
+  for_each_definition(node, [&](ValueId v) {
+    if (!lifetimes.is_read(v)) in.released.push_back(v);
+  });
+}
+
 }  // namespace
 
 struct Program::Code {
   Code(const Graph& graph, ExecutionHints hints);
-
-  void bind_arguments(const Graph& graph, Instruction& in);
 
   std::vector<Instruction> instructions;
   std::vector<AutocastRegion> autocast;
@@ -131,36 +180,25 @@ struct Program::Code {
   std::vector<std::pair<ValueId, at::Tensor>> attributes;
   std::vector<char> is_attribute;  // by value
   size_t states = 0;
-
- private:
-  std::vector<char> pinned_;   // by value, while it is made: an attribute or an output
-  std::vector<int32_t> last_;  // by value, while it is made: the last node that reads it, or -1
 };
 
 Program::Code::Code(const Graph& graph, ExecutionHints hints)
-    : autocast(graph.autocast),
-      is_attribute(graph.values.size(), 0),
-      states(hints.states),
-      pinned_(graph.values.size(), 0),
-      last_(graph.values.size(), -1) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for_each_use(graph.nodes[i], [&](ValueId v) { last_[v] = static_cast<int32_t>(i); });
+    : autocast(graph.autocast), is_attribute(graph.values.size(), 0), states(hints.states) {
+  const Lifetimes lifetimes(graph);
   for (const Attribute& attribute : graph.attributes) {
     if (attribute.value == kNoValue) continue;
     PLUMBLINE_CHECK(attribute.tensor.defined(), "attribute \"" + attribute.name + "\" is not bound to a tensor");
     attributes.emplace_back(attribute.value, attribute.tensor);
-    is_attribute[attribute.value] = pinned_[attribute.value] = 1;
+    is_attribute[attribute.value] = 1;
   }
-  for (const ValueId v : graph.outputs) {
+  for (const ValueId v : graph.outputs)
     outputs.push_back({v, v == kNoValue ? ValueKind::Tensor : graph.values[v].kind, false});
-    if (v != kNoValue) pinned_[v] = 1;
-  }
   std::vector<char> seen(graph.values.size(), 0);
   for (auto output = outputs.rbegin(); output != outputs.rend(); ++output)
     if (output->value != kNoValue && !is_attribute[output->value])
       output->moves = !std::exchange(seen[output->value], 1);
   for (const GraphInput& input : graph.inputs) {
-    const bool is_read = input.value != kNoValue && (last_[input.value] >= 0 || pinned_[input.value]);
+    const bool is_read = input.value != kNoValue && lifetimes.is_read(input.value);
     inputs.push_back(is_read ? input.value : kNoValue);
     input_kinds.push_back(input.value == kNoValue ? ValueKind::Tensor : graph.values[input.value].kind);
   }
@@ -176,7 +214,7 @@ Program::Code::Code(const Graph& graph, ExecutionHints hints)
     in.label = hints.labels.empty() ? to_text(graph, node) : std::move(hints.labels[i]);
     if (!node.branches.empty()) in.branches = static_cast<int32_t>(branches.size());
     for (const auto& branch : node.branches) branches.emplace_back(*branch);
-    bind_arguments(graph, in);
+    bind_arguments(graph, lifetimes, in);
     instruction_of[i] = static_cast<int32_t>(instructions.size());
     instructions.push_back(std::move(in));
   }
@@ -190,38 +228,6 @@ Program::Code::Code(const Graph& graph, ExecutionHints hints)
     in.overwritten = static_cast<int32_t>(hint.argument);
     in.overwriting = hint.op;
   }
-  pinned_ = {};
-  last_ = {};
-}
-
-void Program::Code::bind_arguments(const Graph& graph, Instruction& in) {
-  const Node& node = graph.nodes[in.node];
-  const auto index = static_cast<int32_t>(in.node);
-  const std::vector<c10::Argument>& parameters = node.op->schema().arguments();
-  std::map<ValueId, int> uses;
-  for_each_use(node, [&](ValueId v) { ++uses[v]; });
-  in.arguments.resize(node.arguments.size());
-  for (size_t a = 0; a < node.arguments.size(); ++a) {
-    const Argument& argument = node.arguments[a];
-    const auto position = static_cast<uint32_t>(a);
-    if (argument.kind == Argument::Kind::Constant) {
-      in.arguments[a] = boxed_constant(argument.constant, *parameters[a].type());
-    } else if (argument.kind == Argument::Kind::Value) {
-      const ValueId v = argument.values[0];
-      const bool moves = !pinned_[v] && last_[v] == index && uses[v] == 1;
-      const bool number_for_tensor = graph.values[v].kind != ValueKind::Tensor && takes_tensor(*parameters[a].type());
-      in.fills.push_back({position, v, moves, number_for_tensor});
-      if (moves) uses[v] = 0;
-    } else {
-      in.arguments[a] = argument.constant;
-      in.list_fills.push_back({position, argument.kind, argument.values});
-    }
-  }
-  for (const auto& [v, count] : uses)
-    if (count > 0 && !pinned_[v] && last_[v] == index) in.released.push_back(v);
-  for_each_definition(node, [&](ValueId v) {
-    if (last_[v] < 0 && !pinned_[v]) in.released.push_back(v);
-  });
 }
 
 Program::Program(const Graph& graph, ExecutionHints hints)

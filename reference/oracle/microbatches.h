@@ -1,0 +1,22 @@
+// The micro-batches of a batch, and the weight of each in the step, as the oracles define them. Shares no code with
+// runtime/microbatch, which the oracles judge.
+#pragma once
+
+#include <vector>
+
+#include "reference/case.h"
+#include "reference/models/zoo.h"
+
+namespace plumbline::reference {
+
+/// Divides `batch` into `parts` micro-batches as torch.tensor_split does; a replicated or undefined input goes to each.
+/// If `input_gradients`, the floating-point inputs of each micro-batch are leaves that require gradients.
+std::vector<models::Batch> divide(const models::Model& model, const models::Batch& batch, int parts,
+                                  bool input_gradients);
+
+/// The gradient from which the backward of a loss of `chunk` begins: the loss scale, times, for a mean over the batch,
+/// the micro-batch's share of the elements of the mean, times the number of micro-batches. `chunk` may be the whole
+/// batch.
+double loss_weight(const Case& c, const models::Model& model, const models::Batch& chunk, const models::Batch& batch);
+
+}  // namespace plumbline::reference

@@ -26,6 +26,7 @@ void add_prove(CLI::App& app, Command& chosen) {
       "Exit code: 0 all proven, 1 one is refuted or the engine stopped, 2 bad usage or nothing that can be taken.\n\n"
       "Try:  plumbline prove --case exact-mlp-sum --ranks 2\n"
       "      plumbline prove --case 'transformer-lm' --schedule 'zb-*' --certificate proof.json\n"
+      "      plumbline prove --case exact-read-by-all --schedule 1f1b --claim sum\n"
       "      plumbline prove --case exact-mlp-mean --schedule 1f1b --mutant swap-microbatches");
   command
       ->add_option("--case", options->run.selection.case_glob,
@@ -56,6 +57,17 @@ void add_prove(CLI::App& app, Command& chosen) {
       ->add_option("--mutant", options->run.mutant,
                    "Put this fault in on purpose: it must be refuted; `plumbline mutants` lists them")
       ->type_name("NAME");
+  command
+      ->add_option_function<std::string>(
+          "--claim",
+          [options](const std::string& claim) {
+            options->claim = claim == "sum" ? proof::Claim::SameSum : proof::Claim::SameComputation;
+          },
+          "computation: the same operators and operands, in the same order of every sum. sum: equal over the real "
+          "numbers; the order of a sum does not count, and factors commute with linear operators")
+      ->check(CLI::IsMember({"computation", "sum"}).description(""))
+      ->type_name("computation|sum")
+      ->default_str("computation");
   command
       ->add_option("--recompute", options->run.recompute,
                    "As for `plumbline run`: stages keep their inputs only and run their forward again in the backward. "

@@ -4,21 +4,48 @@
 
 #include <nlohmann/json.hpp>
 
+#include "conformance/proof/sums/linear_operators.h"
 #include "conformance/proof/terms/normalisations.h"
 #include "conformance/report/context.h"
+#include "runtime/error.h"
 #include "runtime/io/sha256.h"
 #include "runtime/io/write_text.h"
 
 namespace plumbline::proof {
 namespace {
 
-constexpr int kFormat = 1;
-constexpr const char* kClaim =
+constexpr int kFormat = 2;
+constexpr const char* kSameComputation =
     "P1, the same computation: every loss, output, gradient, buffer, parameter and optimizer state of the pipelined "
-    "run "
-    "is computed by the same operators, with the same arguments, from the same parameters, buffers, rows and random "
-    "draws, and added up in the order that the schedule prescribes, as in the unsplit model run micro-batch by "
+    "run is computed by the same operators, with the same arguments, from the same parameters, buffers, rows and "
+    "random draws, and added up in the order that the schedule prescribes, as in the unsplit model run micro-batch by "
     "micro-batch; and no operator is executed more often";
+constexpr const char* kSameSum =
+    "P2, the same sum: every loss, output, gradient, buffer, parameter and optimizer state of the pipelined run equals "
+    "that of the unsplit model run micro-batch by micro-batch over the real numbers, because both are the same "
+    "operators applied to the same sums of the same addends with the same factors; and no operator is executed more "
+    "often";
+
+std::string_view name_of(Relation relation) {
+  switch (relation) {
+    case Relation::SameTerm:
+      return "same term";
+    case Relation::SameSum:
+      return "same sum";
+    case Relation::Multiple:
+      return "multiple";
+    case Relation::AnotherSum:
+      return "another sum";
+  }
+  throw Error("unknown relation");
+}
+
+nlohmann::json json_of(const Difference& difference) {
+  nlohmann::json json = {{"result", difference.key}, {"relation", name_of(difference.relation.relation)}};
+  if (difference.relation.relation == Relation::Multiple) json["factor"] = to_string(difference.relation.factor);
+  if (difference.stage >= 0) json["stage"] = difference.stage;
+  return json;
+}
 
 nlohmann::json json_of(const CertifiedRun& run) {
   nlohmann::json json = {{"case", run.run.id.case_id}, {"schedule", run.run.id.schedule}, {"ranks", run.run.id.ranks}};
@@ -48,7 +75,7 @@ nlohmann::json json_of(const CertifiedRun& run) {
   json["counted_operators"] = proof.counted;
   nlohmann::json& results = json["results"];
   for (const auto& [key, id] : proof.results) results[key] = to_string(id);
-  if (!proof.differ.empty()) json["differ"] = proof.differ;
+  for (const Difference& difference : proof.differ) json["differ"].push_back(json_of(difference));
   return json;
 }
 
@@ -65,7 +92,10 @@ const std::vector<std::string>& assumptions() {
       "the "
       "branches that the program takes are those of this run.",
       "Both runs use the same code for the model, for the loss, for the optimizer and for the seeds of random layers.",
-      "The normalisations below keep values."};
+      "The normalisations below keep values.",
+      "Of sums: a factor is the fraction with the smallest denominator that rounds to it; the linear operators below "
+      "let "
+      "factors through; a cast between floating-point types keeps values."};
   return all;
 }
 
@@ -86,16 +116,19 @@ std::string root_of(const ResultTerms& results) {
   return sha256(text).substr(0, 32);
 }
 
-void write_certificate(const std::filesystem::path& path, const std::vector<CertifiedRun>& runs) {
+void write_certificate(const std::filesystem::path& path, Claim claim, const std::vector<CertifiedRun>& runs) {
   nlohmann::json normal = nlohmann::json::array(), all = nlohmann::json::array();
   for (const Normalisation& one : normalisations()) normal.push_back({{"name", one.name}, {"what", one.what}});
   for (const CertifiedRun& run : runs) all.push_back(json_of(run));
+  nlohmann::json linear = nlohmann::json::array();
+  for (const auto& [name, operands] : linear_operators()) linear.push_back(name);
   const nlohmann::json certificate = {{"format", kFormat},
-                                      {"claim", kClaim},
+                                      {"claim", claim == Claim::SameSum ? kSameSum : kSameComputation},
                                       {"plumbline", conformance::plumbline_version()},
                                       {"libtorch", TORCH_VERSION},
                                       {"runs", all},
                                       {"normalisations", {{"version", kNormalisationsVersion}, {"list", normal}}},
+                                      {"linear_operators", {{"version", kLinearVersion}, {"list", linear}}},
                                       {"assumptions", assumptions()},
                                       {"not_proven", not_proven()}};
   write_text_file(path, certificate.dump(1) + "\n");

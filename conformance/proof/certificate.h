@@ -28,6 +28,6 @@ const std::vector<std::string>& not_proven();
 std::string root_of(const ResultTerms& results);
 
 /// Writes JSON. Throws InputError if the file cannot be written.
-void write_certificate(const std::filesystem::path& path, const std::vector<CertifiedRun>& runs);
+void write_certificate(const std::filesystem::path& path, Claim claim, const std::vector<CertifiedRun>& runs);
 
 }  // namespace plumbline::proof

@@ -58,30 +58,52 @@ std::vector<std::string> in_order(const ResultTerms& results) {
   return keys;
 }
 
-/// Compares what all ranks delivered; the first difference gives the sentence.
-void compare_results(const std::vector<RankTerms>& ranks, const RankTerms& expected, const Terms& terms, Proof& proof) {
-  const TwoRuns runs{terms, expected.log, proof.log};
-  const auto differs = [&](const std::string& key, const std::string& why) {
-    if (proof.differ.empty() || proof.differ.back() != key) proof.differ.push_back(key);
-    if (!proof.first.empty()) return;
-    proof.first = key;
-    proof.why = result_text(key) + ": " + why;
-  };
-  for (const std::string& key : in_order(expected.results)) {
-    bool delivered = false;
-    for (const RankTerms& rank : ranks) {
-      const auto found = rank.results.find(key);
-      if (found == rank.results.end()) continue;
-      delivered = true;
-      const TermId& right = expected.results.at(key);
-      if (found->second != right) differs(key, blame(runs, right, found->second));
+/// The differences between the expected results and those that all ranks delivered. The first that refutes the claim
+/// gives the sentence.
+class Comparison {
+ public:
+  Comparison(const RankTerms& expected, const Terms& terms, Claim claim, Proof& proof)
+      : expected_(expected), runs_{terms, expected.log, proof.log}, forms_(terms), claim_(claim), proof_(proof) {}
+
+  void compare(const std::vector<RankTerms>& ranks) {
+    for (const std::string& key : in_order(expected_.results)) {
+      bool delivered = false;
+      for (const RankTerms& rank : ranks) {
+        const auto found = rank.results.find(key);
+        if (found == rank.results.end()) continue;
+        delivered = true;
+        compare(key, expected_.results.at(key), found->second);
+      }
+      if (!delivered) add({key}, [] { return "no rank delivered it"; });
     }
-    if (!delivered) differs(key, "no rank delivered it");
+    for (const RankTerms& rank : ranks)
+      for (const auto& [key, id] : rank.results)
+        if (!expected_.results.contains(key)) add({key}, [] { return "the unsplit run has no such result"; });
+    if (!proof_.why.empty()) proof_.why += "; as sums, of the results that differ: " + sums_text(proof_.differ);
   }
-  for (const RankTerms& rank : ranks)
-    for (const auto& [key, id] : rank.results)
-      if (!expected.results.contains(key)) differs(key, "the unsplit run has no such result");
-}
+
+ private:
+  void compare(const std::string& key, const TermId& right, const TermId& found) {
+    if (found == right) return;
+    const auto place = proof_.log.first.find(found);
+    const int stage = place == proof_.log.first.end() ? -1 : place->second.stage;
+    add({key, relation_between(forms_, right, found), stage}, [&] { return blame(runs_, right, found); });
+  }
+
+  template <class Why>
+  void add(Difference difference, const Why& why) {
+    const bool as_claimed = claim_ == Claim::SameSum && difference.relation.relation == Relation::SameSum;
+    if (!as_claimed && proof_.why.empty()) proof_.why = result_text(difference.key) + ": " + why();
+    if (proof_.differ.empty() || proof_.differ.back().key != difference.key)
+      proof_.differ.push_back(std::move(difference));
+  }
+
+  const RankTerms& expected_;
+  TwoRuns runs_;
+  NormalForms forms_;
+  Claim claim_;
+  Proof& proof_;
+};
 
 /// An operator that the unsplit run executes n times for equal operands is executed n times in all stages together.
 void count_operators(const RankTerms& expected, const Terms& terms, Proof& proof) {
@@ -154,8 +176,8 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   try {
     const std::vector<RankTerms> ranks = run_engine(c, options, terms, happened);
     for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
-    compare_results(ranks, expected, terms, proof);
-    if (!proof.differ.empty()) proof.outcome = Outcome::Refuted;
+    Comparison(expected, terms, options.claim, proof).compare(ranks);
+    if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
     const bool runs_again = options.recompute.on() || options.remat.on();
     proof.counted = !runs_again;
     if (proof.outcome == Outcome::Proven && !proof.log.misplaced.empty()) {

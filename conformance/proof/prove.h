@@ -9,15 +9,22 @@
 
 #include "conformance/backend/fault.h"
 #include "conformance/proof/executions/observed_rank.h"
+#include "conformance/proof/sums/difference.h"
 #include "runtime/engine/stage/remat_options.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::proof {
 
+enum class Claim {
+  SameComputation,  ///< equal terms: the same operators and operands, in the same order of sums
+  SameSum,          ///< equal over the real numbers, by laws of sums and factors (sums/normal_form.h)
+};
+
 struct ProofOptions {
   schedule::Schedule schedule;
   uint64_t seed = 1;
+  Claim claim = Claim::SameComputation;
   engine::RecomputeOptions recompute = {};
   engine::RematOptions remat = {};
   /// Constructs the fault of each rank; empty: none.
@@ -27,7 +34,7 @@ struct ProofOptions {
 
 enum class Outcome {
   Proven,
-  Refuted,  ///< a result has another term, or an operator was executed too often
+  Refuted,  ///< a result is not as claimed, or an operator was executed too often
   Stopped,  ///< the engine stopped with an error, so that there are no results
 };
 
@@ -38,8 +45,7 @@ std::string_view outcome_name(Outcome outcome);
 struct Proof {
   Outcome outcome = Outcome::Proven;
   std::string why;                     ///< one line; empty if proven
-  std::string first;                   ///< the key of the first result that differs
-  std::vector<std::string> differ;     ///< the keys of all results that differ
+  std::vector<Difference> differ;      ///< all results whose terms differ, in the order in which a run produces them
   ResultTerms results;                 ///< the expected terms
   Log log;                             ///< of the engine's ranks
   size_t terms = 0;                    ///< of both runs, each once

@@ -27,6 +27,7 @@ CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
   ProofOptions proof;
   proof.schedule = conformance::case_schedule(c, {run.id.schedule, run.csv}, run.id.ranks);
   proof.seed = options.run.seed;
+  proof.claim = options.claim;
   const bool own_recompute = options.run.recompute == "never" && options.run.remat.mode.empty();
   const std::string recompute = own_recompute ? c.recompute : options.run.recompute;
   proof.recompute.policy = engine::parse_recompute(recompute);
@@ -64,6 +65,8 @@ std::string line_of(const CertifiedRun& certified) {
   switch (proof.outcome) {
     case Outcome::Proven: {
       std::string line = "PROVEN " + name + ": " + std::to_string(proof.results.size()) + " results";
+      if (!proof.differ.empty())
+        line += ", " + std::to_string(proof.differ.size()) + " of them in another order of the same sum";
       if (!certified.mutant.empty() && proof.happened == 0) line += " (the mutant changed nothing here)";
       return line;
     }
@@ -98,7 +101,7 @@ int prove_cases(const CasesOptions& options, std::ostream& out) {
     if (counts[outcome] > 0) out << outcome << " " << counts[outcome] << "\n";
   for (const auto& [why, count] : not_taken) out << "not taken " << count << ": " << why << "\n";
   if (!options.certificate.empty()) {
-    write_certificate(options.certificate, all);
+    write_certificate(options.certificate, options.claim, all);
     out << "certificate: " << options.certificate.string() << "\n";
   }
   return counts["refuted"] + counts["stopped"] == 0 ? 0 : 1;

@@ -5,12 +5,14 @@
 #include <iosfwd>
 
 #include "conformance/plan/plan.h"
+#include "conformance/proof/prove.h"
 
 namespace plumbline::proof {
 
 struct CasesOptions {
   /// The selection of runs, the fault, recompute, remat, micro-batches and seed; its other fields are not read.
   conformance::RunOptions run;
+  Claim claim = Claim::SameComputation;
   std::filesystem::path certificate = {};  ///< empty: none is written
 };
 

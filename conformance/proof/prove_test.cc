@@ -18,6 +18,7 @@
 #include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/testing/parameter_name.h"
 #include "runtime/transport/forwarding_transport.h"
 
 namespace plumbline::proof {
@@ -38,8 +39,10 @@ ProofOptions options_for(const reference::Case& c, const std::string& schedule, 
   return options;
 }
 
-Proof prove_case(const reference::Case& c, const std::string& schedule, int ranks, Make fault = {}) {
+Proof prove_case(const reference::Case& c, const std::string& schedule, int ranks, Make fault = {},
+                 Claim claim = Claim::SameComputation) {
   ProofOptions options = options_for(c, schedule, ranks);
+  options.claim = claim;
   options.fault = std::move(fault);
   return prove(c, options);
 }
@@ -153,10 +156,12 @@ TEST(Prove, AnExchangeOfMicrobatchesIsNamed) {
     return fault;
   });
   EXPECT_EQ(proof.outcome, Outcome::Refuted);
+  // The gradients of stage 1 sum over both micro-batches, so the exchange only changes the order of their addends.
   EXPECT_EQ(
       proof.why,
       "output 0 of micro-batch 0 of step 0: stage 0, micro-batch 1 (F): expected elements 0 to 15 of 64 of input 0 "
-      "of step 0, found elements 16 to 31 of 64 of input 0 of step 0, as operand 1 of aten::addmm");
+      "of step 0, found elements 16 to 31 of 64 of input 0 of step 0, as operand 1 of aten::addmm; as sums, of the "
+      "results that differ: 8 are the expected sum in another order, 12 are other sums");
 }
 
 /// Adds each micro-batch's gradient, adds it again and takes it away: the same numbers.
@@ -227,6 +232,49 @@ TEST(Prove, AnotherOrderOfASumIsNamed) {
       prove_case(find_case("exact-mlp-sum"), "gpipe", 2, conformance::find_mutant("added-in-reverse").make);
   EXPECT_EQ(proof.outcome, Outcome::Refuted);
   EXPECT_NE(proof.why.find("the same 4 addends are added in another order"), std::string::npos) << proof.why;
+}
+
+/// A mutant that is refuted as a computation, and what it is as sums.
+struct AsSums {
+  const char *mutant, *sentence;
+  Outcome outcome;
+};
+
+class ProveSums : public ::testing::TestWithParam<AsSums> {};
+
+TEST_P(ProveSums, TheRelationIsTold) {
+  const auto& [mutant, sentence, outcome] = GetParam();
+  const Make fault = conformance::find_mutant(mutant).make;
+  const Proof computation = prove_case(find_case("exact-mlp-mean"), "gpipe", 2, fault);
+  EXPECT_EQ(computation.outcome, Outcome::Refuted);
+  EXPECT_NE(computation.why.find(std::string("of the results that differ: ") + sentence), std::string::npos)
+      << computation.why;
+  EXPECT_EQ(prove_case(find_case("exact-mlp-mean"), "gpipe", 2, fault, Claim::SameSum).outcome, outcome);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, ProveSums,
+    ::testing::Values(AsSums{"added-in-reverse", "all 16 are the expected sum in another order", Outcome::Proven},
+                      AsSums{"scale-stage-gradient", "all 8 are 1001/1000 of the expected sum (stage 0)",
+                             Outcome::Refuted},
+                      AsSums{"divided-in-each-stage", "all 8 are 1/4 of the expected sum (stage 0)", Outcome::Refuted},
+                      AsSums{"loss-doubled", "all 20 are 2 times the expected sum (stages 0, 1)", Outcome::Refuted},
+                      AsSums{"drop-last-microbatch", "all 16 are other sums", Outcome::Refuted}),
+    [](const auto& info) {
+      return testing::ParameterName()(::testing::TestParamInfo<const char*>(info.param.mutant, info.index));
+    });
+
+TEST(Prove, ASumThatCancelsIsTheSameSum) {
+  const Proof proof = prove_case(find_case("exact-mlp-sum"), "gpipe", 2, &added_and_taken_away, Claim::SameSum);
+  EXPECT_EQ(proof.outcome, Outcome::Proven) << proof.why;
+  EXPECT_FALSE(proof.differ.empty());
+}
+
+TEST(Prove, AStageThatAddsItsOwnReadersFirstAddsTheSameSum) {
+  const reference::Case& c = find_case("exact-read-by-all");
+  EXPECT_EQ(prove_case(c, "1f1b", 4).outcome, Outcome::Refuted);
+  const Proof proof = prove_case(c, "1f1b", 4, {}, Claim::SameSum);
+  EXPECT_EQ(proof.outcome, Outcome::Proven) << proof.why;
 }
 
 }  // namespace

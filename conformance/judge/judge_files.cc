@@ -46,7 +46,8 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
     uint64_t most_bytes = kUsualResultBytes;
     if (std::ranges::any_of(files, [&](const std::filesystem::path& file) { return is_larger(file, most_bytes); }))
       most_bytes = std::max(most_bytes, kTimesTheExpected * judge.expected_bytes(c, schedule));
-    const TensorMap results = merge_rank_files(group.parent_path(), files, most_bytes);
+    const TensorMap results =
+        merge_rank_files(group.parent_path(), files, {c.replicas, run.ranks / c.replicas}, most_bytes);
     if (is_demoted && c.dtype == reference::Dtype::F64) {
       finding.status = Status::Skipped;
       finding.reason = note + ", and float64 results have no more exact reference to bound them";

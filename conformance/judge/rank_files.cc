@@ -1,5 +1,6 @@
 #include "conformance/judge/rank_files.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -28,9 +29,36 @@ void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const
   }
 }
 
+/// A replica that lost a result would hide behind the others, which have the same.
+void expect_results_of_all_replicas(const std::vector<RankResults>& ranks, const TensorMap& merged, Replicas replicas) {
+  using enum reference::ResultKind;
+  static const std::set<reference::ResultKind> of_each = {Grad, GradNorm, Param, OptimizerState};
+  for (const auto& [key, tensor] : merged) {
+    if (!of_each.contains(reference::parse_result_key(key).kind)) continue;
+    for (int replica = 0; replica < replicas.count; ++replica) {
+      const bool delivered = std::ranges::any_of(ranks, [&](const RankResults& rank) {
+        return rank.rank / replicas.ranks == replica && rank.results.contains(key);
+      });
+      if (delivered) continue;
+      const int first = replica * replicas.ranks, last = first + replicas.ranks - 1;
+      throw Error(
+          "replica " + std::to_string(replica) + " (rank" +
+          (first == last ? " " + std::to_string(first) : "s " + std::to_string(first) + " to " + std::to_string(last)) +
+          ") lacks " + key + ", which another replica has");
+    }
+  }
+}
+
+/// The number in the name of a rank's file, PREFIX12.safetensors.
+int rank_of(const std::filesystem::path& file) {
+  const std::string stem = file.stem().string();
+  const size_t digits = stem.find_last_not_of("0123456789") + 1;
+  return digits < stem.size() ? std::stoi(stem.substr(digits)) : 0;
+}
+
 }  // namespace
 
-TensorMap merge_results(const std::vector<RankResults>& ranks) {
+TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas) {
   TensorMap merged;
   for (const RankResults& rank : ranks)
     for (const auto& [key, tensor] : rank.results) {
@@ -39,6 +67,7 @@ TensorMap merge_results(const std::vector<RankResults>& ranks) {
         throw Error(rank.from + ": ranks disagree on " + key + " (copies of one tensor must be equal)");
     }
   expect_gradients_of_all_copies(ranks, merged);
+  if (replicas.count > 1) expect_results_of_all_replicas(ranks, merged, replicas);
   return merged;
 }
 
@@ -55,21 +84,22 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
 }
 
 TensorMap merge_rank_files(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
-                           uint64_t most_bytes) {
+                           Replicas replicas, uint64_t most_bytes) {
   std::vector<RankResults> ranks;
   for (const std::filesystem::path& file : files) {
     std::error_code none;
     if (std::filesystem::symlink_status(file, none).type() == std::filesystem::file_type::not_found)
       throw Error("no results in " + file.string());
     // The errors of the reader name the file.
-    ranks.push_back({file.string(), read_tensors(RegularFile(folder, file.lexically_relative(folder)), most_bytes)});
+    ranks.push_back({file.string(), read_tensors(RegularFile(folder, file.lexically_relative(folder)), most_bytes),
+                     replicas.count > 1 ? rank_of(file) : 0});
     try {
       for (const auto& [key, tensor] : ranks.back().results) reference::parse_result_key(key);
     } catch (const Error& error) {
       throw Error(file.string() + ": " + error.what());
     }
   }
-  return merge_results(ranks);
+  return merge_results(ranks, replicas);
 }
 
 }  // namespace plumbline::conformance

@@ -13,12 +13,20 @@ namespace plumbline::conformance {
 struct RankResults {
   std::string from;   ///< the source of the results, for error messages: "rank 2", or a path
   TensorMap results;  ///< by result key
+  int rank = 0;       ///< read only if there are replicas
+};
+
+/// The data-parallel replicas of a job: `count` times `ranks` consecutive ranks.
+struct Replicas {
+  int count = 1;
+  int ranks = 1;
 };
 
 /// Returns one map with the results of all ranks. Throws Error, which names the source, if two ranks deliver different
 /// tensors under one key, or if a rank delivers a parameter but lacks a gradient of it that another rank delivers (each
-/// holder of a shared parameter must deliver its gradients). Throws InputError for a name that is not a result key.
-TensorMap merge_results(const std::vector<RankResults>& ranks);
+/// holder of a shared parameter must deliver its gradients), or if a replica lacks a gradient, norm, parameter or
+/// optimizer state that another one delivers. Throws InputError for a name that is not a result key.
+TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas = {});
 
 /// Returns result_files(out, c). Throws Error, which names the file, if a file's rank is not below `ranks`.
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
@@ -27,10 +35,10 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
 /// has, and little enough for any machine.
 constexpr uint64_t kUsualResultBytes = uint64_t{1} << 28;
 
-/// Reads the files, which are in `folder` or below, and merges them with merge_results(). Also throws Error, in one
-/// line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached through
-/// a link below `folder`, or is not well-formed safetensors.
+/// Reads the files of ranks, which are in `folder` or below, and merges them with merge_results(). Also throws Error,
+/// in one line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached
+/// through a link below `folder`, or is not well-formed safetensors.
 TensorMap merge_rank_files(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
-                           uint64_t most_bytes = kUsualResultBytes);
+                           Replicas replicas = {}, uint64_t most_bytes = kUsualResultBytes);
 
 }  // namespace plumbline::conformance

@@ -33,6 +33,27 @@ TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
               "rank 1: has a copy of w but lacks 0/grad/-/-/w, which another rank has");
 }
 
+TEST(RankFiles, AReplicaThatDeliversNothingIsNotAnsweredForByAnother) {
+  const TensorMap first = {{"0/grad/-/-/w", make_f64({1}, {2})}, {"0/loss/-/0/loss", make_f64({}, {1})}};
+  const TensorMap second = {{"0/grad/-/-/b", make_f64({1}, {2})}, {"0/loss/-/1/loss", make_f64({}, {1})}};
+  const std::vector<RankResults> both = {
+      {"rank 0", first, 0}, {"rank 1", second, 1}, {"rank 2", first, 2}, {"rank 3", second, 3}};
+  EXPECT_EQ(merge_results(both, {2, 2}).size(), 4u);
+  const std::vector<RankResults> silent = {both[0], both[1], both[2]};
+  EXPECT_EQ(testing::failure([&] { merge_results(silent, {2, 2}); }),
+            "replica 1 (ranks 2 to 3) lacks 0/grad/-/-/b, which another replica has");
+  EXPECT_EQ(merge_results(silent).size(), 4u) << "losses are delivered once";
+  EXPECT_EQ(testing::failure([&] { merge_results({both[1]}, {2, 1}); }),
+            "replica 0 (rank 0) lacks 0/grad/-/-/b, which another replica has");
+  const TemporaryFolder folder;
+  write_tensor_file(folder / "rank0.safetensors", first);
+  write_tensor_file(folder / "rank10.safetensors", first);
+  const std::vector<std::filesystem::path> files = {folder / "rank0.safetensors", folder / "rank10.safetensors"};
+  EXPECT_EQ(merge_rank_files(folder.path(), files, {2, 10}).size(), 2u);
+  EXPECT_EQ(testing::failure([&] { merge_rank_files(folder.path(), files, {2, 20}); }),
+            "replica 1 (ranks 20 to 39) lacks 0/grad/-/-/w, which another replica has");
+}
+
 TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
   const TemporaryFolder folder;
   const JobCase item{.id = "mlp", .schedule = "1f1b", .results = "1f1b/mlp/rank"};

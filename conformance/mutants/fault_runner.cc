@@ -57,9 +57,10 @@ FaultOutcome FaultRunner::run(const RunId& run, const std::function<Fault(const 
       options.fault = &fault;
       const std::unique_ptr<transport::Transport> around = fault.transport ? fault.transport(transport) : nullptr;
       ranks[transport.rank()] = {"rank " + std::to_string(transport.rank()),
-                                 reference::to_host(run_case_on_rank(place.of, around ? *around : transport, options))};
+                                 reference::to_host(run_case_on_rank(place.of, around ? *around : transport, options)),
+                                 transport.rank()};
     });
-    outcome.results = merge_results(ranks);
+    outcome.results = merge_results(ranks, {place.of.replicas, run.ranks / place.of.replicas});
     const Finding finding = judge_.judge(place.of, place.schedule, outcome.results);
     outcome.status = finding.status;
     outcome.reason = sentence(Verdict{{place.of.id, place.schedule.name}, {}, {}, {}, {}, finding});

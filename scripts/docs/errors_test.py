@@ -62,7 +62,7 @@ def messages(page):
 
 def parts(message):
     """What stands between the words in capitals and the semicolons."""
-    found = [plain(part) for part in re.split(r"\b[A-Z]+\b|\.\.\.|;|F64", message)]
+    found = [plain(part) for part in re.split(r"\b[A-Z]+\b|\.\.\.|;|F32", message)]
     return [part for part in found if letters(part) >= FEWEST_LETTERS]
 
 

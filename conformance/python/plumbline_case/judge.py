@@ -44,7 +44,7 @@ def judge(case, files, delivers=None, name=str):
     """(status, clause) on the files of all ranks. `delivers`: the kinds of results that are compared; None: all.
     `name`: how an error names a file; rank_of() where its folder is gone when the sentence is read."""
     try:
-        results = merge(files, name, most_bytes(case, files))
+        results = merge(files, name, most_bytes(case, files), case)
     except FormatError as error:
         return "ERROR", one_line(str(error))
 
@@ -83,9 +83,9 @@ def most_bytes(case, files):
     return max(USUAL_BYTES, TIMES_EXPECTED * expected)
 
 
-def merge(files, name=str, most=USUAL_BYTES):
+def merge(files, name=str, most=USUAL_BYTES, case=None):
     """{key: Stored} of all ranks. Raises FormatError if a file is malformed, is larger than `most` bytes or is no regular
-    file, or if ranks contradict each other."""
+    file, if ranks contradict each other, or if a replica of the case lacks a result that another replica has."""
     ranks = [(name(file), read_results(file, name, most)) for file in files]
     merged = {}
     for file, results in ranks:
@@ -100,7 +100,30 @@ def merge(files, name=str, most=USUAL_BYTES):
         for file, results in ranks:
             if key not in results and any(k.kind == "param" and k.name == parsed.name for k in map(parse_key, results)):
                 raise FormatError(f"{file}: has a copy of {parsed.name} but lacks {key}, which another rank has")
+    if case is not None and case.replicas > 1:
+        of_rank = [(rank_number(file), results) for file, (_, results) in zip(files, ranks)]
+        expect_results_of_all_replicas(of_rank, merged, case)
     return merged
+
+
+def expect_results_of_all_replicas(ranks, merged, case):
+    """A replica that lost a result would hide behind the others, which have the same."""
+    size = case.pipeline_ranks
+    for key in sorted(merged, key=str.encode):
+        if parse_key(key).kind not in ("grad", "grad-norm", "param", "optimizer-state"):
+            continue
+        for replica in range(case.replicas):
+            if any(rank // size == replica and key in results for rank, results in ranks):
+                continue
+            first, last = replica * size, (replica + 1) * size - 1
+            place = f"rank {first}" if first == last else f"ranks {first} to {last}"
+            raise FormatError(f"replica {replica} ({place}) lacks {key}, which another replica has")
+
+
+def rank_number(file):
+    """The number in the name of a rank's file, PREFIX12.safetensors."""
+    digits = re.search(r"(\d+)\.safetensors$", os.path.basename(file))
+    return int(digits[1]) if digits else 0
 
 
 def read_file(file, name=str, most=USUAL_BYTES):

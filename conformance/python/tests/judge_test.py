@@ -135,6 +135,27 @@ class Judge(unittest.TestCase):
         self.assertGreater(len(named), 5)
         self.assertEqual(said["status"], "pass")
 
+    def test_a_replica_that_delivers_nothing_more(self):
+        """The other replica has the same results, and must not stand for it."""
+        out, (case, ranks) = os.path.join(self.folder, "replicas"), ("exact-dp-mlp", 2)
+        self.export(case, "gpipe", ranks)
+        plumbline("run", "--case", case, "--schedule", "gpipe", "--ranks", str(ranks), "--report", out)
+        self.assertEqual([said["status"] for said in report(out)], ["pass"])
+        for file in ("report.json", "results.jsonl"):
+            os.remove(os.path.join(out, file))
+        (path,) = glob.glob(os.path.join(out, "results", "*", "gpipe", case, "rank1.safetensors"))
+        results = read_tensors(path)
+        kept = {key: array for key, array in results.items() if key.split("/")[1] not in ("grad", "param")}
+        self.assertLess(len(kept), len(results))
+        with open(path, "wb") as file:
+            file.write(encode_tensors(kept))
+        checker = Checker(out, self.corpus)
+        judged = checker.verdict(checker.record["runs"][0])
+        self.assertEqual(judged.status, "ERROR")
+        self.assertIn("replica 1 (rank 1) lacks 0/grad/", judged.clause)
+        theirs = plumbline("check", out)
+        self.assertIn(judged.clause + "\n", theirs.stdout + theirs.stderr)
+
     def test_corrupted_results(self):
         """Against `plumbline check`, which judges the files that are there."""
         seed = random.randrange(2**32)

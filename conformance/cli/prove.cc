@@ -51,7 +51,9 @@ void add_prove(CLI::App& app, Command& chosen) {
           "threads: ranks are threads of this process; terms cross between them beside the messages")
       ->type_name("threads")
       ->default_str("threads");
-  command->add_option("--microbatches", options->run.microbatches, "In place of each case's own number")
+  command
+      ->add_option("--microbatches", options->run.microbatches,
+                   "In place of each case's own number; batches get more rows where they need them")
       ->check(CLI::Range(1, 65536));
   command
       ->add_option("--mutant", options->run.mutant,

@@ -20,38 +20,43 @@ constexpr auto kPatient = std::chrono::seconds(60);
 /// For faults after which a rank waits for a message that never comes.
 constexpr auto kShort = std::chrono::seconds(1);
 
+/// The case with another number of micro-batches (0: its own) and as many rows in each as before, so that any number
+/// will do: a proof needs no expected numbers, and data are functions of the row.
+reference::Case scaled(reference::Case c, int microbatches) {
+  if (microbatches == 0) return c;
+  const int times = (microbatches + c.microbatches - 1) / c.microbatches;
+  c.microbatches = microbatches;
+  c.rows *= times;
+  for (reference::Step& step : c.steps) step.rows *= times;
+  return c;
+}
+
 CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
-  std::string note;
-  const reference::Case c =
-      conformance::with_microbatches(conformance::find_case(run.id.case_id), options.run.microbatches, note);
-  ProofOptions proof;
-  proof.schedule = conformance::case_schedule(c, {run.id.schedule, run.csv}, run.id.ranks);
-  proof.seed = options.run.seed;
-  proof.claim = options.claim;
+  const reference::Case c = scaled(conformance::find_case(run.id.case_id), options.run.microbatches);
   const bool own_recompute = options.run.recompute == "never" && options.run.remat.mode.empty();
-  const std::string recompute = own_recompute ? c.recompute : options.run.recompute;
-  proof.recompute.policy = engine::parse_recompute(recompute);
-  proof.remat = options.run.remat;
-  proof.timeout = kPatient;
   CertifiedRun certified{.run = run,
-                         .stages = proof.schedule.stages,
                          .microbatches = c.microbatches,
                          .mutant = options.run.mutant,
-                         .recompute = recompute,
+                         .recompute = own_recompute ? c.recompute : options.run.recompute,
                          .remat = options.run.remat.mode,
-                         .seed = proof.seed};
-  if (!options.run.mutant.empty()) {
-    const conformance::Mutant& mutant = conformance::find_mutant(options.run.mutant);
-    const std::string lacks = conformance::why_not(
-        mutant, {c, proof.schedule, conformance::case_traits(c, proof.schedule.stages, proof.seed)});
-    if (!lacks.empty()) {
-      certified.not_taken = "the mutant needs " + lacks;
-      return certified;
-    }
-    proof.fault = mutant.make;
-    if (mutant.hangs) proof.timeout = kShort;
-  }
+                         .seed = options.run.seed};
   try {
+    ProofOptions proof;
+    proof.schedule = conformance::case_schedule(c, {run.id.schedule, run.csv}, run.id.ranks);
+    proof.seed = options.run.seed;
+    proof.claim = options.claim;
+    proof.recompute.policy = engine::parse_recompute(certified.recompute);
+    proof.remat = options.run.remat;
+    proof.timeout = kPatient;
+    certified.stages = proof.schedule.stages;
+    if (!options.run.mutant.empty()) {
+      const conformance::Mutant& mutant = conformance::find_mutant(options.run.mutant);
+      const std::string lacks = conformance::why_not(
+          mutant, {c, proof.schedule, conformance::case_traits(c, proof.schedule.stages, proof.seed)});
+      if (!lacks.empty()) throw InputError("the mutant needs " + lacks);
+      proof.fault = mutant.make;
+      if (mutant.hangs) proof.timeout = kShort;
+    }
     certified.proof = prove(c, proof);
   } catch (const InputError& error) {
     certified.not_taken = error.what();
@@ -82,9 +87,11 @@ std::string line_of(const CertifiedRun& certified) {
 
 int prove_cases(const CasesOptions& options, std::ostream& out) {
   const auto models = conformance::built_models(options.run.seed);
+  conformance::RunOptions planned = options.run;
+  planned.microbatches = 0;  // planning asks whether the case's rows suffice
   std::vector<CertifiedRun> all;
   std::map<std::string, int> counts, not_taken;  // by outcome, by reason
-  for (const PlannedRun& run : conformance::make_plan(options.run, *models).runs) {
+  for (const PlannedRun& run : conformance::make_plan(planned, *models).runs) {
     CertifiedRun certified =
         run.unsupported.empty() ? prove_run(run, options) : CertifiedRun{.run = run, .not_taken = run.unsupported};
     if (certified.not_taken.empty()) {

@@ -25,6 +25,7 @@ class ProveCases : public ::testing::Test {
     options.run.selection.schedules = schedules;
     options.run.selection.ranks = {2};
     options.run.mutant = mutant;
+    options.run.microbatches = microbatches_;
     options.certificate = path;
     std::ostringstream out;
     const int code = prove_cases(options, out);
@@ -35,6 +36,7 @@ class ProveCases : public ::testing::Test {
     return code;
   }
 
+  int microbatches_ = 0;
   std::string output_;
   nlohmann::json certificate_;
 };
@@ -56,6 +58,18 @@ TEST_F(ProveCases, TheCertificateSaysWhatIsProven) {
   EXPECT_EQ(certificate_["normalisations"]["list"].size(), normalisations().size());
   EXPECT_GT(certificate_["assumptions"].size(), 3U);
   EXPECT_GT(certificate_["not_proven"].size(), 3U);
+}
+
+/// The case has 8 rows; 32 micro-batches get 4 times as many.
+TEST_F(ProveCases, MoreMicrobatchesThanRowsGetMoreRows) {
+  microbatches_ = 32;
+  EXPECT_EQ(prove("exact-mlp-mean,exact-uneven-rows", "1f1b"), 0) << output_;
+  ASSERT_EQ(certificate_["runs"].size(), 2U);
+  for (const nlohmann::json& run : certificate_["runs"]) EXPECT_EQ(run["microbatches"], 32);
+  EXPECT_EQ(certificate_["runs"][0]["results"].size(), 2 * 16U + 2 * 32U)
+      << "gradients and parameters, and an output and a loss of each micro-batch";
+  EXPECT_EQ(prove("exact-mlp-mean", "1f1b", "drop-last-microbatch"), 1) << output_;
+  EXPECT_NE(output_.find("aten::sum.dim_IntList of micro-batch 31"), std::string::npos) << output_;
 }
 
 /// 1f1b executes whole backwards, zb-h1 halves, and both add micro-batches in ascending order.

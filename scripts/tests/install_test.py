@@ -118,7 +118,9 @@ def with_meson(tree, home):
 
 def with_cmake(tree, home):
     project = shutil.copytree(EXAMPLES, home / 'project')
-    configure = ['cmake', '-S', project, '-B', project / 'build', f'-DCMAKE_PREFIX_PATH={tree}']
+    # Ninja: a machine that builds with Meson need not have make.
+    configure = ['cmake', '-G', 'Ninja', f'-DCMAKE_MAKE_PROGRAM={find("ninja")}', '-S', project,
+                 '-B', project / 'build', f'-DCMAKE_PREFIX_PATH={tree}']
     refused = run(*configure, '-Dplumbline_LIBTORCH=/nowhere', exit_code=1)
     if not re.search(r'built with\s+LibTorch 2\.\d+;\s+plumbline_LIBTORCH=/nowhere\s+holds\s+nothing', refused):
         fail(f'another LibTorch is not refused in plain words\n{refused}')

@@ -67,6 +67,8 @@ class Backend:
     #: whether it runs several data-parallel replicas of the pipeline, and divides parameters among them if the case asks
     replicas = False
     shards_parameters = False
+    #: whether it moves activations away and back where the schedule has OFFLOAD and RELOAD
+    offloads = False
 
     # --- the job, set before prepare() -----------------------------------------------------------------------------
     #: this process, as torchrun, mpirun or plumbline-case started it; alone, it acts as all ranks of the pipeline
@@ -100,6 +102,8 @@ class Backend:
             return f"{case.replicas} data-parallel replicas of the pipeline: this backend runs one"
         if case.shards_parameters and not self.shards_parameters:
             return "parameters divided among replicas: each replica of this backend keeps the whole"
+        if case.offloads and not self.offloads:
+            return "OFFLOAD and RELOAD of activations"
         return self.why_not(case)
 
     def start(self, job):
@@ -130,7 +134,11 @@ class Backend:
             "delivers": names(self.delivers),
             "level": self.level,
             "order": self.order,
-            "features": [*names(self.features), *(["replicas"] if self.replicas else [])],
+            "features": [
+                *names(self.features),
+                *(["replicas"] if self.replicas else []),
+                *(["offload"] if self.offloads else []),
+            ],
         }
         answer |= {"libtorch": self.libtorch} if self.libtorch else {}
         answer |= {"wire": names(self.wire)} if self.wire else {}

@@ -50,7 +50,7 @@ void HeldMemory::unit(int rank, std::span<const Action> members, double begin, d
   for (const Action& member : members) {
     if (offloads_ && member.type == I) halved_.insert(slot_of(member));
     moments_[rank].push_back(member.type == F ? begin : end);
-    if (member.type == F) stash_within(rank, member, end);
+    if (traffic_.holds() && member.type == F) stash_within(rank, member, end);
   }
 }
 
@@ -136,7 +136,7 @@ void HeldMemory::sum_up(int rank) {
       const Action& action = actions[*next];
       begin_one(held, action);
       end_one(held, action);
-      if (action.type != F) let_go_popped(held, action);
+      if (traffic_.holds() && action.type != F) let_go_popped(held, action);
     }
     for (; change != changes.end() && change->time == now; ++change) {
       held.bytes += change->bytes;

@@ -20,8 +20,7 @@ bool in_turn(const MutantRun& run, reference::StepKind first, reference::StepKin
 }
 
 bool any_action(const MutantRun& run, bool (*is)(const schedule::Action&)) {
-  return std::ranges::any_of(run.schedule.ranks,
-                             [&](const auto& actions) { return std::ranges::any_of(actions, is); });
+  return std::ranges::any_of(run.schedule.ranks, [&](const auto& actions) { return std::ranges::any_of(actions, is); });
 }
 
 }  // namespace
@@ -92,9 +91,8 @@ const Need skipped_steps{"steps that are skipped when a gradient is not finite",
 const Need resumed{"a resumed run", [](const MutantRun& run) { return !run.of.steps_before.empty(); }};
 const Need saved{"a saved state of the optimizer", [](const MutantRun& run) { return run.of.saves_optimizer; }};
 const Need replicas{"data-parallel replicas", [](const MutantRun& run) { return run.of.replicas > 1; }};
-const Need offloads{"activations that are offloaded", [](const MutantRun& run) {
-                      return trains(run) && schedule::has_offload(run.schedule);
-                    }};
+const Need offloads{"activations that are offloaded",
+                    [](const MutantRun& run) { return trains(run) && schedule::has_offload(run.schedule); }};
 const Need groups{"groups of a forward and a backward", [](const MutantRun& run) {
                     return trains(run) && any_action(run, [](const schedule::Action& a) { return a.overlaps_next; });
                   }};
@@ -104,12 +102,11 @@ const Need sharded{"parameters divided among replicas", [](const MutantRun& run)
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> joined;
-    for (auto list :
-         {&mutants_on_the_wire, &mutants_in_shared_sums, &mutants_between_replicas, &mutants_in_the_forward,
-          &mutants_in_the_backward, &mutants_in_the_accumulator, &mutants_in_recomputation, &mutants_in_the_loss,
-          &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps, &mutants_in_the_optimizer,
-          &mutants_in_the_norm, &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_store,
-          &mutants_in_groups, &mutants_in_the_results})
+    for (auto list : {&mutants_on_the_wire, &mutants_in_shared_sums, &mutants_between_replicas, &mutants_in_the_forward,
+                      &mutants_in_the_backward, &mutants_in_the_accumulator, &mutants_in_recomputation,
+                      &mutants_in_the_loss, &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps,
+                      &mutants_in_the_optimizer, &mutants_in_the_norm, &mutants_in_the_saved_state,
+                      &mutants_in_the_schedule, &mutants_in_the_store, &mutants_in_groups, &mutants_in_the_results})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

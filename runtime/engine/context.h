@@ -23,7 +23,7 @@ struct EngineContext {
   std::vector<int> stages;                  ///< this rank's stages, ascending
   std::map<int, split::StageState> states;  ///< by stage; filled when the first plan is made
   RandomContext random;
-  bool lost_parameters = false;  ///< a step with sharded parameters failed
+  bool lost_parameters = false;              ///< a step with sharded parameters failed
   std::unique_ptr<HostTransfers> host = {};  ///< made by the first step that offloads; dropped when a step fails
 
   CopyTags copy_tags() const { return {transport.max_tag(), schedule.stages}; }

@@ -19,8 +19,8 @@ namespace plumbline::schedule {
 /// direction: 1SEND_B0 goes to the stages whose outputs stage 1 uses.
 ///
 /// OFFLOAD begins to move the activations of its stage and micro-batch out of the rank's memory: all that the rest of
-/// the backward (the B, the I and W, or the W alone) will read. RELOAD begins to bring them back, and the next B, I or W
-/// of that stage and micro-batch waits for them. Both run beside the computations, one after another on each rank.
+/// the backward (the B, the I and W, or the W alone) will read. RELOAD begins to bring them back, and the next B, I or
+/// W of that stage and micro-batch waits for them. Both run beside the computations, one after another on each rank.
 /// Offloading as an action of the order is that of PipeOffload (Wan et al., arXiv 2503.01328) and OptPipe (arXiv
 /// 2510.05186), whose variables are offload and reload. PipeOffload's runtime has five events: OFFLOAD is its
 /// OFFLOAD_SEND_START, with memory that is free from OFFLOAD_SEND_END on; RELOAD is its OFFLOAD_RECV_PREP and

@@ -53,7 +53,8 @@ bool any_action(const Schedule& schedule, Is is) {
 }  // namespace
 
 bool has_communication(const Schedule& schedule) {
-  return any_action(schedule, [](const Action& action) { return !is_compute(action.type) && !is_offload(action.type); });
+  return any_action(schedule,
+                    [](const Action& action) { return !is_compute(action.type) && !is_offload(action.type); });
 }
 
 bool has_transport(const Schedule& schedule) {

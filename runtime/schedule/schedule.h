@@ -1,7 +1,7 @@
 // The schedule: which actions each rank executes, in which order. Plain data.
 //
-// A *compute* schedule has only F, B, I and W, and OFFLOAD and RELOAD; lowering (lower.h) adds the sends and receives. Ranks, stages,
-// micro-batches and positions in a rank's list count from 0.
+// A *compute* schedule has only F, B, I and W, and OFFLOAD and RELOAD; lowering (lower.h) adds the sends and receives.
+// Ranks, stages, micro-batches and positions in a rank's list count from 0.
 #pragma once
 
 #include <cstddef>

@@ -108,8 +108,8 @@ std::string peaks_of(const schedule::Schedule& compute, const std::vector<schedu
 }
 
 /// Prints a line for each proven property. Returns 1 if one does not hold.
-int check(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges,
-          LoweringChoice lowering, std::size_t skips) {
+int check(const schedule::Schedule& schedule, const std::vector<schedule::StageEdge>& edges, LoweringChoice lowering,
+          std::size_t skips) {
   if (schedule::has_offload(schedule)) lowering.by = "engine";  // PyTorch's has none
   const bool given_lowered = schedule::has_transport(schedule);
   const schedule::CheckOptions options{.forward_only = !schedule::has_backward(schedule), .lowered = given_lowered};
@@ -126,8 +126,8 @@ int check(const schedule::Schedule& schedule, const std::vector<schedule::StageE
   for (const auto& actions : lowered.ranks) {
     sends += static_cast<std::size_t>(std::count_if(
         actions.begin(), actions.end(), [](const schedule::Action& a) { return schedule::is_send(a.type); }));
-    computations += static_cast<std::size_t>(std::ranges::count_if(
-        actions, [](const schedule::Action& a) { return schedule::is_compute(a.type); }));
+    computations += static_cast<std::size_t>(
+        std::ranges::count_if(actions, [](const schedule::Action& a) { return schedule::is_compute(a.type); }));
   }
   std::printf("proven  every action once: %zu computations of %d stages and %d micro-batches on %zu ranks\n",
               computations, compute.stages, compute.microbatches, compute.ranks.size());

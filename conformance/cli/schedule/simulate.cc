@@ -348,9 +348,10 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
-      ->add_option("--offload", options->offload,
-                   "Time of an OFFLOAD of a stage's activations of one micro-batch, which keep their memory until then; "
-                   "the transfers of a rank run one after another beside its computations")
+      ->add_option(
+          "--offload", options->offload,
+          "Time of an OFFLOAD of a stage's activations of one micro-batch, which keep their memory until then; "
+          "the transfers of a rank run one after another beside its computations")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
@@ -387,9 +388,10 @@ void add_simulate(CLI::App& app, Command& chosen) {
           ->check(CLI::PositiveNumber)
           ->capture_default_str();
   command
-      ->add_option("--hidden", options->hidden,
-                   "In place of --overlap: the share of the shorter of a group's forwards and backwards that the longer "
-                   "hides. 0: a group takes the sum of both; 1: the longer alone")
+      ->add_option(
+          "--hidden", options->hidden,
+          "In place of --overlap: the share of the shorter of a group's forwards and backwards that the longer "
+          "hides. 0: a group takes the sum of both; 1: the longer alone")
       ->check(CLI::Range(0.0, 1.0))
       ->excludes(overlap)
       ->capture_default_str();

@@ -43,7 +43,7 @@ std::string limits(const schedule::Simulation& simulation) {
     } else {
       double& kind = step.kind == schedule::PathStep::Kind::Operation      ? shared
                      : step.kind == schedule::PathStep::Kind::HostTransfer ? hosts
-                                                                            : travel;
+                                                                           : travel;
       kind += step.end - step.begin;
     }
   }

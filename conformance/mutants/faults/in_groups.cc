@@ -38,12 +38,11 @@ std::function<void(int, Tensors&)> those_before(const FaultSite& site, int stage
   };
 }
 
-Mutant in_group(std::string name, std::string what,
-                std::function<StageHooks(const FaultSite& site, int stage)> hooks) {
-  return {std::move(name), std::move(what),
+Mutant in_group(std::string name, std::string what, std::function<StageHooks(const FaultSite& site, int stage)> hooks) {
+  return {std::move(name),
+          std::move(what),
           [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(site,
-                               [site, hooks](int stage, const split::StageState&) { return hooks(site, stage); });
+            return stage_fault(site, [site, hooks](int stage, const split::StageState&) { return hooks(site, stage); });
           },
           {need::groups, need::several_microbatches}};
 }
@@ -52,21 +51,17 @@ Mutant in_group(std::string name, std::string what,
 
 std::vector<Mutant> mutants_in_groups() {
   return {
-      in_group("group-backward-of-another-microbatch",
-               "The backward of a group begins with the gradients of the stage's backward before.",
-               [](const FaultSite& site, int stage) {
-                 return StageHooks{.root_grads = those_before(site, stage, false)};
-               }),
+      in_group(
+          "group-backward-of-another-microbatch",
+          "The backward of a group begins with the gradients of the stage's backward before.",
+          [](const FaultSite& site, int stage) { return StageHooks{.root_grads = those_before(site, stage, false)}; }),
       in_group("group-forward-of-another-microbatch",
                "The forward of a group gets the inputs of the stage's forward before.",
-               [](const FaultSite& site, int stage) {
-                 return StageHooks{.inputs = those_before(site, stage, true)};
-               }),
-      in_group("group-returns-another-gradient",
-               "The backward of a group sends the gradient of the stage's backward before.",
-               [](const FaultSite& site, int stage) {
-                 return StageHooks{.input_grads = those_before(site, stage, false)};
-               }),
+               [](const FaultSite& site, int stage) { return StageHooks{.inputs = those_before(site, stage, true)}; }),
+      in_group(
+          "group-returns-another-gradient",
+          "The backward of a group sends the gradient of the stage's backward before.",
+          [](const FaultSite& site, int stage) { return StageHooks{.input_grads = those_before(site, stage, false)}; }),
   };
 }
 

@@ -78,7 +78,8 @@ at::Tensor with_zeros_from(const at::Tensor& right, int64_t begin) {
 
 /// Changes the list of actions of each rank.
 Mutant order(std::string name, std::string what, bool (*change)(std::vector<schedule::Action>& actions)) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [change](const FaultSite& site) {
             Fault fault;
             fault.schedule = [site, change](schedule::Schedule& schedule) {
@@ -130,7 +131,8 @@ std::vector<Mutant> mutants_in_the_store() {
                    [](const FaultSite&, const Kept&, const StoredBlock&, const at::Tensor& right) {
                      return with_zeros_from(right, right.numel() / 2);
                    }),
-      in_the_store("offload-drops-a-tensor", "The first tensor of each offload is not written, and comes back as zeros.",
+      in_the_store("offload-drops-a-tensor",
+                   "The first tensor of each offload is not written, and comes back as zeros.",
                    [](const FaultSite&, const Kept&, const StoredBlock& block, const at::Tensor& right) {
                      return block.number == 0 ? at::zeros_like(right) : right;
                    }),

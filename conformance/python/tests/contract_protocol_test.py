@@ -97,6 +97,11 @@ class Deliveries(Played):
         self.assert_play("exact-dp-mlp", "pass", describe={"features": ["replicas"]})
         self.assert_play("exact-dp-mlp", "fail", "gradient", describe={"features": ["replicas"]}, changes=[["/grad/", "other value"]])
 
+    def test_offloads_need_a_backend_with_this_feature(self):
+        reason = "its schedule has OFFLOAD and RELOAD, and the backend does not name the feature 'offload'"
+        self.assert_play("exact-offload-1f1b", "unsupported", reason)
+        self.assert_play("exact-offload-1f1b", "pass", describe={"features": ["offload"]})
+
     def test_a_case_without_a_value_to_compare_does_not_pass(self):
         self.assert_play("train-mlp", "skipped", "nothing to compare", delivers=["grad", "forward"])
         self.assert_play("recurrent-bounded", "skipped", "nothing to compare", delivers=["partial"])

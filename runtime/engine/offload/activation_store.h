@@ -40,8 +40,8 @@ using MakeStore = std::function<std::unique_ptr<ActivationStore>()>;
 
 /// A store in a file in the system's temporary folder ($TMPDIR, else /tmp), for tensors on the CPU. The file has no
 /// name: it is gone when the process is, however that ends. It is read and written by calls and not mapped, so a full
-/// disk is an error, not a signal. Room is used again for blocks of at most its size. Throws Error if the file cannot be
-/// made.
+/// disk is an error, not a signal. Room is used again for blocks of at most its size. Throws Error if the file cannot
+/// be made.
 std::unique_ptr<ActivationStore> file_store();
 
 }  // namespace plumbline::engine

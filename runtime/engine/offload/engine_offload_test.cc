@@ -92,7 +92,9 @@ TEST(EngineOffload, AnEvaluationOffloadsNothing) {
   };
   Told ours;
   fleet.run([&](engine::Engine& engine, int) { fleet.tell(ours, engine, engine.evaluate({x}, target)); });
-  expect_same(ours, expected);
+  ASSERT_EQ(ours.outputs.size(), 1u);
+  EXPECT_TRUE(at::equal(ours.outputs[0], expected.outputs[0]));
+  for (int m = 0; m < kMicrobatches; ++m) EXPECT_TRUE(at::equal(ours.losses[m], expected.losses[m])) << m;
 }
 
 /// Passes everything on to a file, and counts.
@@ -114,11 +116,14 @@ struct CountingStore : engine::ActivationStore {
 /// Tensors' bytes at the first backward of gpipe on `ranks` ranks, of all ranks together: all forwards have ended, and
 /// the transfers of all OFFLOAD as well.
 int64_t bytes_at_first_backward(const std::string& kind, int ranks, const std::function<bool(int, int)>& which,
-                                const std::function<void(engine::EngineOptions&)>& change, int64_t expected_at_most) {
+                                int64_t expected_at_most) {
   const schedule::Schedule schedule = offloaded(schedule::make_schedule("gpipe", ranks, kMicrobatches), which);
   const at::Tensor x = batch_of(kind, 256), target = target_of(kind, 256);
   Fleet fleet(kind, schedule);
-  if (change) change(fleet.options);
+  // mse_loss() would return its mean in the memory of all elements.
+  fleet.options.loss = [](const Tensors& outputs, const at::Tensor& wanted) {
+    return (outputs[0] - wanted).square().mean();
+  };
   int64_t found = -1;
   int64_t begin = 0;
   const CountedMemory counted;
@@ -146,11 +151,11 @@ TEST(EngineOffload, MemoryFallsToTheResults) {
   const int64_t results = 256 * kWidth * 4 + kMicrobatches * 4;
   const auto all_but_first = [](int, int m) { return m != 0; };  // the first is the first to go back
   for (const char* kind : {"mlp", "batch norm", "skip"}) {
-    const int64_t none = bytes_at_first_backward(kind, 1, [](int, int) { return false; }, {}, INT64_MAX);
+    const int64_t none = bytes_at_first_backward(kind, 1, [](int, int) { return false; }, INT64_MAX);
     const int64_t of_one = (none - results) / kMicrobatches;
-    EXPECT_GT(of_one, 64 * kWidth * 4 * 8) << kind << ": four layers keep at least eight values of 64 rows";
+    EXPECT_GE(of_one, 64 * kWidth * 4 * 8) << kind << ": four layers keep at least eight values of 64 rows";
     const int64_t left = results + of_one;
-    EXPECT_EQ(bytes_at_first_backward(kind, 1, all_but_first, {}, left), left) << kind;
+    EXPECT_EQ(bytes_at_first_backward(kind, 1, all_but_first, left), left) << kind;
   }
 }
 
@@ -161,11 +166,9 @@ TEST(EngineOffload, NothingTwiceAndNoParameters) {
   fleet.options.store = [&] { return std::make_unique<CountingStore>(bytes); };
   const at::Tensor x = batch_of("mlp", 64), target = target_of("mlp", 64);
   fleet.train(x, target);
-  // Four layers: gelu keeps its input; linear keeps its input, the batch for the first one and a gelu's result for the
-  // others. The loss keeps the difference to the target, or its two sides, of which one is the user's result.
-  const int64_t value = 64 * kWidth * 4;
-  EXPECT_GE(bytes, 7 * value);
-  EXPECT_LE(bytes, 8 * value) << "64 more bytes are a second copy, a parameter or the batch";
+  // Four layers: each gelu keeps its input; each linear but the first, which keeps the batch, keeps the gelu's result
+  // before it. The loss keeps the target and the last result, both the user's.
+  EXPECT_EQ(bytes, 7 * 64 * kWidth * 4) << "more are a second copy, a parameter or the batch";
 }
 
 TEST(EngineOffload, ErrorsOfTheStoreAreTheStepsErrors) {

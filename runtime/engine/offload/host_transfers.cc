@@ -80,8 +80,7 @@ void HostTransfers::require(int stage, int microbatch, StoredActivations& stored
     lane_.wait(stored.reload, deadline, [&] { return place(stage, microbatch) + ": its activations"; });
   }
   for (const auto* list : {&stored.values, &stored.inputs})
-    for (const std::shared_ptr<SavedValue>& value : *list)
-      value->give_back((*stored.blocks)[value->block()].storage());
+    for (const std::shared_ptr<SavedValue>& value : *list) value->give_back((*stored.blocks)[value->block()].storage());
   stored = StoredActivations();
 }
 

@@ -2,9 +2,9 @@
 //
 // An OFFLOAD takes the memory of all that autograd still keeps for the backward of a stage and micro-batch, and of the
 // stage's inputs from other stages. It leaves out the memory of parameters, buffers and the batch, which others own. A
-// memory that several tensors share is moved once; so is memory in which other tensors of the step lie, which stays with
-// them as well. The transfers run on a thread beside the computations, in the order of the actions; the thread frees
-// each block as soon as the store has it, and allocates it when it reads it.
+// memory that several tensors share is moved once; so is memory in which other tensors of the step lie, which stays
+// with them as well. The transfers run on a thread beside the computations, in the order of the actions; the thread
+// frees each block as soon as the store has it, and allocates it when it reads it.
 #pragma once
 
 #include <memory>

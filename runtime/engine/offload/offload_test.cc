@@ -67,7 +67,8 @@ TEST(TransferLane, ErrorsAndDeadlines) {
     TransferLane lane;
     lane.begin([] { throw Error("the disk is full"); });
     const uint64_t later = lane.begin([] { ADD_FAILURE() << "after an error nothing is transferred"; });
-    EXPECT_EQ(testing::failure<Error>([&] { lane.wait(later, transport::Deadline::after(30s), ""); }), "the disk is full");
+    EXPECT_EQ(testing::failure<Error>([&] { lane.wait(later, transport::Deadline::after(30s), ""); }),
+              "the disk is full");
   }
   std::atomic<bool> go = false;
   TransferLane lane;
@@ -102,7 +103,9 @@ TEST(SavedValues, ComeBackInOtherMemory) {
     const at::Tensor picked = at::index_select(at::real(z), 0, torch::tensor({2, 0, 2}));
     return (at::softmax(picked.t(), 1) * picked.t().sigmoid().exp()).sum() + at::imag(z).pow(3).sum();
   };
-  const auto leaf = [](double phase) { return (at::arange(16).view({4, 4}).to(at::kFloat) * phase).sin().requires_grad_(); };
+  const auto leaf = [](double phase) {
+    return (at::arange(16).view({4, 4}).to(at::kFloat) * phase).sin().requires_grad_();
+  };
   at::Tensor x = leaf(0.3), w = leaf(0.7);
   model(x, w).backward();
   at::Tensor x2 = leaf(0.3), w2 = leaf(0.7), loss;
@@ -132,7 +135,9 @@ TEST(SavedValues, ComeBackInOtherMemory) {
 
 TEST(SavedValues, WithoutARecordingNothingIsWrapped) {
   SavedValues saved;
-  { const SavedValues::Recording recording(nullptr); }
+  {
+    const SavedValues::Recording recording(nullptr);
+  }
   const at::Tensor x = at::ones({3}).requires_grad_();
   x.exp().sum().backward();
   EXPECT_TRUE(saved.alive().empty());

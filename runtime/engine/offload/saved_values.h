@@ -1,5 +1,5 @@
-// SavedValues: the tensors that autograd keeps between a forward and its backward, so that their memory can be taken away
-// and given back.
+// SavedValues: the tensors that autograd keeps between a forward and its backward, so that their memory can be taken
+// away and given back.
 //
 // While a Recording is alive, each tensor that an autograd node saves on this thread is wrapped by hooks of autograd's
 // saved tensors (torch::autograd::SavedVariableHooks), whatever the node: operators', recomputed blocks', partitioned
@@ -20,13 +20,13 @@ namespace plumbline::engine {
 /// A tensor whose memory can be taken away; sizes, strides and dtype stay.
 class SavedValue {
  public:
-  /// `tensor` must be the only user of its TensorImpl that this class may change; `version` is the counter of changes in
-  /// place that the user's tensors of that memory have in common.
+  /// `tensor` must be the only user of its TensorImpl that this class may change; `version` is the counter of changes
+  /// in place that the user's tensors of that memory have in common.
   SavedValue(at::Tensor tensor, const c10::VariableVersion& version)
       : tensor_(std::move(tensor)), version_(version), saved_version_(version.current_version()) {}
 
-  /// Throws Error while the memory is away, and if it has changed in place since it was saved: autograd makes that check
-  /// only where it holds the tensor itself.
+  /// Throws Error while the memory is away, and if it has changed in place since it was saved: autograd makes that
+  /// check only where it holds the tensor itself.
   at::Tensor get() const;
 
   /// Null if the memory is away, or the tensor has none (a sparse one).

@@ -101,9 +101,7 @@ class Step {
 
   ParameterShards* shards_of(int stage) const { return stage_of(stage).shards.get(); }
   const StepPlan::Stage& stage_of(int stage) const { return plan_.stages[context_.index_of(stage)]; }
-  MicrobatchState& state_of(int stage, int microbatch) {
-    return buffers_.microbatches[slot_of(stage, microbatch)];
-  }
+  MicrobatchState& state_of(int stage, int microbatch) { return buffers_.microbatches[slot_of(stage, microbatch)]; }
   size_t slot_of(int stage, int microbatch) const {
     return context_.index_of(stage) * context_.schedule.microbatches + microbatch;
   }

@@ -41,9 +41,11 @@ inline schedule::Schedule offloaded_at_random(schedule::Schedule schedule, std::
     for (int stage = 0; stage < schedule.stages; ++stage)
       for (int m = 0; m < schedule.microbatches; ++m) {
         const auto find = [&](schedule::ActionType type) {
-          return std::find_if(actions.begin(), actions.end(), [&](const schedule::Action& a) {
-                   return a.stage == stage && a.type == type && a.microbatch == m;
-                 }) - actions.begin();
+          return std::find_if(actions.begin(), actions.end(),
+                              [&](const schedule::Action& a) {
+                                return a.stage == stage && a.type == type && a.microbatch == m;
+                              }) -
+                 actions.begin();
         };
         const auto end = std::ssize(actions);
         const bool between = find(I) < end && random() % 2 == 0;

@@ -59,8 +59,8 @@ Liveness activation_liveness(const Schedule& schedule, int rank, const std::vect
                              ActivationGranularity granularity);
 
 /// Indexed by rank: the most activations (of a stage and micro-batch) that the rank holds at once, if it waits for each
-/// OFFLOAD at once. Throws as activation_liveness() does, except for an OFFLOAD; the order of OFFLOAD and RELOAD must be
-/// valid (check.h).
+/// OFFLOAD at once. Throws as activation_liveness() does, except for an OFFLOAD; the order of OFFLOAD and RELOAD must
+/// be valid (check.h).
 std::vector<int> peak_live(const Schedule& schedule);
 
 }  // namespace plumbline::schedule

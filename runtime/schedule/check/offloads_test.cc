@@ -87,8 +87,9 @@ TEST(Offloads, LoweringKeepsTheirPlaces) {
   EXPECT_EQ(to_csv(lowered),
             "0F0,0SEND_F0,0OFFLOAD0,0RECV_B0,0F1,0SEND_F1,0RELOAD0,0RECV_B1,0B0,0B1\r\n"
             "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\r\n");
-  EXPECT_NE(testing::refusal([&] { lower_as_pytorch(schedule, chain_edges(2), {}); })
-                .find("position 1 (0OFFLOAD0): only F, B, I and W can be lowered"),
+  EXPECT_NE(testing::refusal([&] {
+              lower_as_pytorch(schedule, chain_edges(2), {});
+            }).find("position 1 (0OFFLOAD0): only F, B, I and W can be lowered"),
             std::string::npos);
 }
 

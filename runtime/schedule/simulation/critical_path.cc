@@ -64,8 +64,8 @@ class Walker {
     const OperationTimes& operation = recording_.operations[number];
     const Place& begun = operation.last_begun;
     const bool to_host = is_offload(at(begun).action.type);
-    steps_.push_back(
-        {to_host ? PathStep::Kind::HostTransfer : PathStep::Kind::Operation, at(begun).action, begun.rank, begun.rank, operation.begin, operation.end});
+    steps_.push_back({to_host ? PathStep::Kind::HostTransfer : PathStep::Kind::Operation, at(begun).action, begun.rank,
+                      begun.rank, operation.begin, operation.end});
     return operation.queued_after >= 0 ? through_operation(operation.queued_after) : through_unit(begun);
   }
 

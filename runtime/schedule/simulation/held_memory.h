@@ -2,8 +2,8 @@
 //
 // Activations change only with actions of their rank, so they are summed as these are reported. A skipped tensor also
 // changes when it arrives, which may be reported after later actions of its rank. If skipped tensors take memory, the
-// moments are kept and everything is summed at the end (as with OFFLOAD, whose memory is free later), for 8 bytes per action and 24 per change that is no action of
-// its rank.
+// moments are kept and everything is summed at the end (as with OFFLOAD, whose memory is free later), for 8 bytes per
+// action and 24 per change that is no action of its rank.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ class HeldMemory {
   const StepCosts& costs_;
   const SkipTraffic& traffic_;
   const bool curves_, forward_only_, offloads_;
-  const bool later_;  // sums up at the end
+  const bool later_;                          // sums up at the end
   std::vector<Held> held_;                    // by rank
   std::vector<std::vector<double>> moments_;  // by rank and action: when it changes the memory; if `later_`
   std::vector<std::vector<Change>> changes_;  // by rank; if `later_`

@@ -42,7 +42,8 @@ TEST(PublishedOrders, PipeOffloadHalf) {
   };
   const Simulation without = simulated(plain, 0), with = simulated(order, 0.75);
   EXPECT_EQ(without.timeline.makespan, 57) << "(M V + P - 1) (F + B)";
-  EXPECT_EQ(with.timeline.makespan, 57) << "the paper's claim: transfers are hidden as long as they take less than F + B";
+  EXPECT_EQ(with.timeline.makespan, 57)
+      << "the paper's claim: transfers are hidden as long as they take less than F + B";
   // The paper's figure of memory: offloading the stages with the longest lives saves more than half of their share.
   EXPECT_EQ(without.timeline.peak_live, (std::vector<int>{11, 9, 7, 5}));
   for (std::size_t rank = 0; rank < 4; ++rank)

@@ -146,10 +146,10 @@ TEST(Simulation, OffloadsByHand) {
   EXPECT_EQ(both.timeline.peak_live, std::vector<int>{2});
   std::vector<std::string> names;
   for (const PathStep& piece : both.critical_path) names.push_back(to_string(piece));
-  EXPECT_EQ(names, (std::vector<std::string>{"rank 0: 0F0", "0OFFLOAD0 between rank 0 and its host",
-                                             "0OFFLOAD1 between rank 0 and its host",
-                                             "0RELOAD0 between rank 0 and its host", "rank 0: 0B0",
-                                             "0RELOAD1 between rank 0 and its host", "rank 0: 0B1"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"rank 0: 0F0", "0OFFLOAD0 between rank 0 and its host",
+                                      "0OFFLOAD1 between rank 0 and its host", "0RELOAD0 between rank 0 and its host",
+                                      "rank 0: 0B0", "0RELOAD1 between rank 0 and its host", "rank 0: 0B1"}));
   // Between the halves only the part that W needs moves.
   const Simulation halves = step("0F0,0I0,0OFFLOAD0,0F1,0RELOAD0,0W0,0B1\r\n");
   EXPECT_EQ(halves.timeline.makespan, 10) << "I ends at 2, OFFLOAD at 5, RELOAD at 7";

@@ -373,12 +373,11 @@ void add_offloads(schedule::Schedule& s, std::mt19937& random) {
     for (int stage = 0; stage < s.stages; ++stage) {
       for (int m = 0; m < s.microbatches; ++m) {
         const auto find = [&](schedule::ActionType type) {
-          return static_cast<std::size_t>(
-              std::find_if(actions.begin(), actions.end(),
-                           [&](const schedule::Action& a) {
-                             return a.stage == stage && a.type == type && a.microbatch == m;
-                           }) -
-              actions.begin());
+          return static_cast<std::size_t>(std::find_if(actions.begin(), actions.end(),
+                                                       [&](const schedule::Action& a) {
+                                                         return a.stage == stage && a.type == type && a.microbatch == m;
+                                                       }) -
+                                          actions.begin());
         };
         const bool between_halves = find(I) < actions.size() && random() % 2 == 0;
         const std::size_t first = find(between_halves ? I : F);

@@ -4,8 +4,7 @@ usage: adapter.py describe
        adapter.py plan --job J
        adapter.py run --job J --out D
 
-operators/ has the operators by family, stage.py a stage as a pure function with its jax.vjp, execution.py the pipeline. Every
-operator is dispatched by itself (no jax.jit around a stage): compiling each small graph would take longer than running it.
+operators/ has the operators by family, stage.py a stage as a pure function with its jax.vjp, execution.py the pipeline.
 """
 
 import importlib.metadata
@@ -33,14 +32,15 @@ class JaxInterpreter(Backend):
     features = (
         "one process and one CPU device act as all ranks: arrays are immutable, so a value that crosses is handed on",
         "each rank executes its row of the schedule; backwards in halves are two derivatives of one forward",
-        "derivatives by jax.vjp, operator by operator",
+        "derivatives by jax.vjp; 16-bit values are computed in F32, and rounded once by each operator",
     )
     steps = ("train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze", "read")
     extras = (
         "loss_divisor", "added", "local_losses", "class_weights", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
         "resumes",
     )  # fmt: skip
-    input_gradients = parameter_hooks = boundary_hooks = replicas = True
+    number = 0  # of cases so far
+    input_gradients = parameter_hooks = boundary_hooks = replicas = shards_parameters = True
 
     def why_not(self, case):
         from operators import OPERATORS
@@ -49,8 +49,12 @@ class JaxInterpreter(Backend):
         return super().why_not(case)
 
     def prepare(self, case):
-        from execution import Execution  # JAX takes seconds, which describe need not
+        import jax  # takes seconds, which describe need not
+        from execution import Execution
 
+        self.number += 1
+        if self.number % 100 == 0:
+            jax.clear_caches()  # of compiled operators, which grow without a limit
         return Execution(case.folder)
 
     def run(self, case, prepared):

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from case_arrays import Case, Recorder
+from copies import copies_of
 from hooks import Hooks
 from numerics import quotient
 from optimizer import all_finite, clip_factor, multiplied, norm_of, updated
@@ -10,22 +11,11 @@ from schedule import computations
 from stage import Forward, Sources
 
 
-class Copy:
-    """A stage on a rank, with its own parameters and buffers; replicas, and some schedules, have several of a stage."""
-
-    def __init__(self, case, rank, stage):
-        self.rank, self.stage = rank, stage
-        self.parameters = {name: jnp.asarray(x) for name, x in case.parameters(stage).items()}
-        self.buffers = {name: jnp.asarray(x) for name, x in case.buffers(stage).items()}
-        self.sums = {}  # gradients of this step: {parameter: array}
-
-
 class Execution:
     def __init__(self, folder):
         self.case = Case(folder)
         self.rows = [computations(row) for row in self.case.schedule()]
-        places = sorted({(stage, rank) for rank, row in enumerate(self.rows) for group in row for stage, _, _ in group})
-        self.copies = {(rank, stage): Copy(self.case, rank, stage) for stage, rank in places}
+        self.copies = copies_of(self.case, self.rows)
         self.trained = {p["name"] for p in self.case.program["parameters"] if p["requires_grad"]}
         self.gradients = {}  # by parameter, over all steps since zero_grad
         saved = self.case.optimizer_state()
@@ -60,14 +50,14 @@ class Execution:
 
     def put_gradients(self, step):
         for copy in self.copies.values():
-            for name in copy.parameters.keys() & self.gradients.keys():
+            for name in copy.shapes.keys() & self.gradients.keys():
                 self.put(copy.rank, step, "grad", None, None, name, self.gradients[name])
 
     def put_state(self, step):
         for copy in self.copies.values():
             for name, x in copy.buffers.items():
                 self.put(copy.rank, step, "buffer", None, None, name, x)
-            for name, x in copy.parameters.items():
+            for name, x in copy.parameters().items():
                 self.put(copy.rank, step, "param", None, None, name, x)
                 for entry, state in self.states[name].items():
                     self.put(copy.rank, step, "optimizer-state", None, None, f"{name}/{entry}", state)
@@ -86,9 +76,10 @@ class Execution:
                 self.gradients = multiplied(self.gradients, factor)
         for name, gradient in self.gradients.items():
             state = self.states[name]
-            for copy in self.copies.values():
-                if name in copy.parameters:
-                    copy.parameters[name], self.states[name] = updated(copy.parameters[name], gradient, state, options)
+            wholes = [(copy, copy.whole(name)) for copy in self.copies.values() if name in copy.shapes]
+            for copy, whole in wholes:
+                parameter, self.states[name] = updated(whole, gradient, state, options)
+                copy.keep(name, parameter)
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +146,7 @@ class Execution:
         case, stage = self.case, copy.stage
         inputs = dict(zip([e["name"] for e in case.json["inputs"]], case.inputs(step, m))) if stage == 0 else {}
         boundaries = {name: x for (name, microbatch), x in self.crossing.items() if microbatch == m}
-        given = Sources(inputs, boundaries, case.masks(step, stage, m), dict(copy.parameters), dict(copy.buffers))
+        given = Sources(inputs, boundaries, case.masks(step, stage, m), copy.parameters(), dict(copy.buffers))
         parts, recomputed = self.parts.get((stage, m), ""), self.is_recomputed(m)
         forward = Forward(case, step, stage, m, given, self.trained, self.hooks, parts, recomputed)
         if parts:

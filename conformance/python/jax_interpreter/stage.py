@@ -86,11 +86,11 @@ class Forward:
         if self.stage > 0:
             inputs = {name: self.hooks.on_boundary(self.stage, name, x) for name, x in inputs.items()}
         form, sources = self.form, self.sources
-        given = [(e, (inputs if e["name"] in inputs else getattr(sources, e["from"])).get(e["name"])) for e in form["inputs"]]
-        given += [(e, (sources.parameters | weights)[e["name"]]) for e in form["parameters"]]
-        given += [(e, sources.buffers[e["name"]]) for e in form["buffers"]]
-        given += [(e, self.case.tensors[e["tensor"]]) for e in form["constants"]]
-        values = {e["value"]: x for e, x in given if e["value"] is not None}
+        used = lambda kind: [e for e in form[kind] if e["value"] is not None]
+        values = {e["value"]: (inputs if e["name"] in inputs else getattr(sources, e["from"]))[e["name"]] for e in used("inputs")}
+        values |= {e["value"]: (sources.parameters | weights)[e["name"]] for e in used("parameters")}
+        values |= {e["value"]: sources.buffers[e["name"]] for e in used("buffers")}
+        values |= {e["value"]: self.case.tensors[e["tensor"]] for e in used("constants")}
         evaluate(form, values)
         made = [(e["to"], e["name"], values[e["value"]]) for e in form["outputs"] if e["value"] is not None]
         divisor = self.case.loss_divisor(self.step)

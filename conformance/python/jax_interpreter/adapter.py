@@ -39,7 +39,6 @@ class JaxInterpreter(Backend):
         "loss_divisor", "added", "local_losses", "class_weights", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
         "resumes",
     )  # fmt: skip
-    number = 0  # of cases so far
     input_gradients = parameter_hooks = boundary_hooks = replicas = shards_parameters = True
 
     def why_not(self, case):
@@ -49,12 +48,10 @@ class JaxInterpreter(Backend):
         return super().why_not(case)
 
     def prepare(self, case):
-        import jax  # takes seconds, which describe need not
-        from execution import Execution
+        from execution import Execution  # JAX takes seconds, which describe need not
+        from operators import forget_beyond
 
-        self.number += 1
-        if self.number % 100 == 0:
-            jax.clear_caches()  # of compiled operators, which grow without a limit
+        forget_beyond(1000)
         return Execution(case.folder)
 
     def run(self, case, prepared):

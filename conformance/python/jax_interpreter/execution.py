@@ -44,7 +44,7 @@ class Execution:
         return self.recorder.of_rank
 
     def put(self, rank, step, kind, *key_and_array):
-        """Kinds that the case lacks are left out: with an optimizer, most of those of a train step."""
+        """Kinds that the case lacks are left out."""
         if kind in self.case.json["results"]:
             self.recorder.put(rank, step, kind, *key_and_array)
 
@@ -212,4 +212,5 @@ class Execution:
         for name, total in totals.items():
             total = quotient(total, divisor)
             self.gradients[name] = self.gradients[name] + total if name in self.gradients else total
-        self.put_gradients(step)
+        if self.case.json["optimizer"] is None:  # else only read steps deliver them
+            self.put_gradients(step)

@@ -181,7 +181,7 @@ class Backends(InFolder):
         self.assertEqual((code, len(lines)), (0, 2), (lines, errors))
         files = os.path.join(report, "results", "own-2", "1f1b", "exact-mlp-sum")
         self.assertEqual(sorted(os.listdir(files)), ["rank0.safetensors", "rank1.safetensors"])
-        for fault, words in ("copy", "rank1"), ("few", "TypeError: run() returned list; expected "):
+        for fault, words in ("copy", "rank 1: ranks disagree on 0/grad/"), ("few", "TypeError: run() returned list; expected "):
             code, lines, _, _ = self.faulty("AllRanks", FAULT=fault)
             self.assertEqual(code, 1)
             self.assertIn(words, lines[0])

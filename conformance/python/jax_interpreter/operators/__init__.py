@@ -40,6 +40,13 @@ def compiled(op, dtype, arguments):
     return jax.jit(lambda *arrays: OPERATORS[op](dtype, **{name: filled_in(a, arrays) for name, a in form.items()}))
 
 
+def forget_beyond(number):
+    """Drops all that is compiled, a megabyte or two for each, if it is for more calls than so many."""
+    if compiled.cache_info().currsize > number:
+        compiled.cache_clear()
+        jax.clear_caches()
+
+
 def filled_in(argument, arrays):
     """{"float": "-inf"} is a number that JSON lacks."""
     if isinstance(argument, dict):

@@ -87,7 +87,8 @@ class Forward:
             inputs = {name: self.hooks.on_boundary(self.stage, name, x) for name, x in inputs.items()}
         form, sources = self.form, self.sources
         used = lambda kind: [e for e in form[kind] if e["value"] is not None]
-        values = {e["value"]: (inputs if e["name"] in inputs else getattr(sources, e["from"]))[e["name"]] for e in used("inputs")}
+        of_input = lambda e: inputs if e["name"] in inputs else getattr(sources, e["from"])
+        values = {e["value"]: of_input(e)[e["name"]] for e in used("inputs")}
         values |= {e["value"]: (sources.parameters | weights)[e["name"]] for e in used("parameters")}
         values |= {e["value"]: sources.buffers[e["name"]] for e in used("buffers")}
         values |= {e["value"]: self.case.tensors[e["tensor"]] for e in used("constants")}

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "bench/micro/backward_times.h"
-#include "bench/micro/median.h"
+#include "bench/history/median.h"
 
 namespace plumbline::bench {
 namespace {

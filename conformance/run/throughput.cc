@@ -103,6 +103,7 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
   result.step_seconds = median(seconds);
   result.microbatches_per_second = item.microbatches / result.step_seconds;
   result.bubble_measured = median(bubbles);
+  result.steps = std::move(seconds);
   if (item.model.empty()) {
     result.workload = "sleep " + sleep_text(item);
     const schedule::Schedule schedule = schedule::make_schedule(item.schedule, ranks, item.microbatches);

@@ -1,5 +1,5 @@
-// One run of benchmarks as plain data: raw samples of every figure, what was measured, and where. bench_run_json.h reads
-// and writes it; compare.h and trend.h judge it.
+// One run of benchmarks as plain data: raw samples of every figure, what was measured, and where. bench_run_json.h
+// reads and writes it; compare.h and trend.h judge it.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Figure {
   std::string unit;  ///< "s"; "1" for ratios and plain numbers
   Kind kind = Kind::Timed;
   Better better = Better::Lower;
-  double tolerance = 0;             ///< counted: the part of the value by which the counter is known to wobble
+  double tolerance = 0;              ///< counted: the part of the value by which the counter is known to wobble
   std::vector<double> samples = {};  ///< in the order of measurement, at least one; above 0 if timed, else at least 0
 
   bool operator==(const Figure&) const = default;
@@ -41,8 +41,8 @@ struct Machine {
 };
 
 struct BenchRun {
-  std::string date;    ///< UTC: "2026-11-25T03:09:46Z"
-  std::string commit;  ///< "78e0ff5d0c4a"
+  std::string date;       ///< UTC: "2026-11-25T03:09:46Z"
+  std::string commit;     ///< "78e0ff5d0c4a"
   bool modified = false;  ///< whether the sources differed from that commit
   std::string version;    ///< "0.1.0"
   Machine machine;

@@ -1,5 +1,5 @@
-// Reads and writes runs of benchmarks: a document (plumbline-bench/1, conformance/schema/bench.schema.json), or a history
-// with one such document on each line (JSON Lines), to which runs are only ever appended.
+// Reads and writes runs of benchmarks: a document (plumbline-bench/1, conformance/schema/bench.schema.json), or a
+// history with one such document on each line (JSON Lines), to which runs are only ever appended.
 //
 // The reader is strict: it throws InputError for an unknown or missing member, a value of another type or range, a name
 // that occurs twice, and another schema. The text is one line that names the file, the place and the expected value.

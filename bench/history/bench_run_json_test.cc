@@ -47,15 +47,19 @@ TEST(BenchRunJson, IsReadBackAsItWas) {
 }
 
 TEST(BenchRunJson, TheReaderIsStrict) {
-  EXPECT_EQ(changed("plumbline-bench/1", "plumbline-bench/2"), "F: schema: expected plumbline-bench/1, not \"plumbline-bench/2\"");
+  EXPECT_EQ(changed("plumbline-bench/1", "plumbline-bench/2"),
+            "F: schema: expected plumbline-bench/1, not \"plumbline-bench/2\"");
   EXPECT_NE(changed("\"timed\"", "\"felt\""), "");
   EXPECT_NE(changed("\"lower\"", "\"faster\""), "");
   EXPECT_EQ(changed("5e-324", "0"), "F: benchmarks[0].figures[0].samples[2]: expected a number above 0, not 0");
-  EXPECT_EQ(changed("17.0,0.0", "17.0,-1"), "F: benchmarks[0].figures[1].samples[1]: expected a number of at least 0, not -1");
+  EXPECT_EQ(changed("17.0,0.0", "17.0,-1"),
+            "F: benchmarks[0].figures[1].samples[1]: expected a number of at least 0, not -1");
   EXPECT_EQ(changed("[17.0,0.0]", "[]"), "F: benchmarks[0].figures[1].samples: expected at least one sample, not []");
-  EXPECT_NE(changed("\"empty \\\"one\\\"\"", "\"throughput/1f1b\"").find("a benchmark has this name already"), std::string::npos);
+  EXPECT_NE(changed("\"empty \\\"one\\\"\"", "\"throughput/1f1b\"").find("a benchmark has this name already"),
+            std::string::npos);
   EXPECT_NE(changed("\"rate\"", "\"step\"").find("a figure has this name already"), std::string::npos);
-  EXPECT_NE(changed("\"better\":\"lower\",", "\"better\":\"lower\",\"tolerance\":0.1,").find("no tolerance"), std::string::npos);
+  EXPECT_NE(changed("\"better\":\"lower\",", "\"better\":\"lower\",\"tolerance\":0.1,").find("no tolerance"),
+            std::string::npos);
   EXPECT_NE(changed("\"mpi\":", "\"host\":\"secret\",\"mpi\":").find("host"), std::string::npos);
   EXPECT_NE(changed("\"date\":", "\"day\":"), "");
   EXPECT_NE(refusal("[]"), "");

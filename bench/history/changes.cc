@@ -21,8 +21,8 @@ constexpr Change kAll[] = {Change::Regressed, Change::Improved, Change::Unchange
 
 std::string change_text(const FigureChange& change) {
   const Judgement& judgement = change.judgement;
-  std::string text = value_text(judgement.before, change.figure.unit) + " -> " +
-                     value_text(judgement.after, change.figure.unit);
+  std::string text =
+      value_text(judgement.before, change.figure.unit) + " -> " + value_text(judgement.after, change.figure.unit);
   if (std::isfinite(judgement.ratio)) {
     std::array<char, 40> percent;
     std::snprintf(percent.data(), percent.size(), " (%+.1f %%)", 100 * (judgement.ratio - 1));

@@ -8,15 +8,15 @@
 
 namespace plumbline::bench {
 
-/// One line for each figure that changed, regressions first; what cannot be told, in one line for each reason; and a line
-/// with the numbers of all. `all`: one line for every figure. Ends with a newline.
+/// One line for each figure that changed, regressions first; what cannot be told, in one line for each reason; and a
+/// line with the numbers of all. `all`: one line for every figure. Ends with a newline.
 std::string changes_text(const std::vector<FigureChange>& changes, bool all);
 
 /// A list of objects, with a newline at the end.
 std::string changes_json(const std::vector<FigureChange>& changes);
 
-/// A suite for each benchmark, a test case for each figure: a regression is a <failure>, and a figure that cannot be told
-/// is <skipped>, so that it never looks like a pass.
+/// A suite for each benchmark, a test case for each figure: a regression is a <failure>, and a figure that cannot be
+/// told is <skipped>, so that it never looks like a pass.
 std::string changes_junit(const std::vector<FigureChange>& changes);
 
 /// 1 if a figure regressed; else 3 if there is none that could be told, so that nothing is known; else 0.

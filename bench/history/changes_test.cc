@@ -16,21 +16,28 @@ std::vector<FigureChange> sample() {
   return {
       {"a <b>", timed({1}), {.change = Change::Unchanged, .before = 0.012, .after = 0.012}},
       {"a <b>", timed({1}, "rate"), {.change = Change::Improved, .before = 0.002, .after = 0.001, .ratio = 0.5}},
-      {"c", testing::counted({17}), {.change = Change::Regressed, .before = 0, .after = 17, .ratio = HUGE_VAL}, Since{"78e0ff5", "2026-11-25T03:09:46Z", 3, true}},
-      {"c", timed({1}), {.change = Change::Regressed, .before = 1, .after = 1.05, .ratio = 1.05}, Since{"78e0ff5", "2026-11-25T03:09:46Z", 1, false}},
+      {"c",
+       testing::counted({17}),
+       {.change = Change::Regressed, .before = 0, .after = 17, .ratio = HUGE_VAL},
+       Since{"78e0ff5", "2026-11-25T03:09:46Z", 3, true}},
+      {"c",
+       timed({1}),
+       {.change = Change::Regressed, .before = 1, .after = 1.05, .ratio = 1.05},
+       Since{"78e0ff5", "2026-11-25T03:09:46Z", 1, false}},
       {"c", timed({1}, "x"), {.change = Change::CannotTell, .before = 1, .after = 2, .ratio = 2, .reason = "too few"}},
       {"d", timed({1}, "y"), {.change = Change::CannotTell, .before = 1, .after = 2, .ratio = 2, .reason = "too few"}},
   };
 }
 
 TEST(Changes, TextIsQuietAboutWhatIsAsBefore) {
-  EXPECT_EQ(changes_text(sample(), false),
-            "regressed   c allocations: 0 allocations -> 17 allocations, since 78e0ff5 of 2026-11-25, 3 runs\n"
-            "regressed   c step: 1 s -> 1.05 s (+5.0 %), since 78e0ff5 of 2026-11-25; in one run only: measure again to "
-            "confirm it\n"
-            "improved    a <b> rate: 2 ms -> 1 ms (-50.0 %)\n"
-            "cannot tell 2 figures: too few\n"
-            "2 regressed, 1 improved, 1 unchanged, 2 not told\n");
+  EXPECT_EQ(
+      changes_text(sample(), false),
+      "regressed   c allocations: 0 allocations -> 17 allocations, since 78e0ff5 of 2026-11-25, 3 runs\n"
+      "regressed   c step: 1 s -> 1.05 s (+5.0 %), since 78e0ff5 of 2026-11-25; in one run only: measure again to "
+      "confirm it\n"
+      "improved    a <b> rate: 2 ms -> 1 ms (-50.0 %)\n"
+      "cannot tell 2 figures: too few\n"
+      "2 regressed, 1 improved, 1 unchanged, 2 not told\n");
   const std::string all = changes_text(sample(), true);
   EXPECT_NE(all.find("unchanged   a <b> step: 12 ms -> 12 ms (+0.0 %)\n"), std::string::npos) << all;
   EXPECT_NE(all.find("cannot tell c x: 1 s -> 2 s (+100.0 %); too few\n"), std::string::npos) << all;

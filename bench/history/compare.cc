@@ -39,9 +39,8 @@ std::vector<Pooled> pooled(std::span<const BenchRun> runs) {
   for (const BenchRun& run : runs)
     for (const Benchmark& benchmark : run.benchmarks)
       for (const Figure& figure : benchmark.figures) {
-        const auto same = std::ranges::find_if(all, [&](const Pooled& one) {
-          return one.benchmark == benchmark.name && one.figure.name == figure.name;
-        });
+        const auto same = std::ranges::find_if(
+            all, [&](const Pooled& one) { return one.benchmark == benchmark.name && one.figure.name == figure.name; });
         if (same == all.end())
           all.push_back({benchmark.name, figure});
         else
@@ -67,7 +66,8 @@ void expect_same_hardware(std::span<const BenchRun> before, std::span<const Benc
 Judgement judge(const Pooled& before, const Pooled& after, const std::string& moved, const Limits& limits) {
   const Figure &a = before.figure, &b = after.figure;
   if (a.unit != b.unit || a.kind != b.kind || a.better != b.better)
-    throw InputError(after.benchmark + ", " + b.name + ": the two runs differ in its unit, its kind or the better direction");
+    throw InputError(after.benchmark + ", " + b.name +
+                     ": the two runs differ in its unit, its kind or the better direction");
   if (b.kind == Kind::Counted) return compare_counted(a.samples, b.samples, b.better, b.tolerance);
   Judgement judgement = compare_timed(a.samples, b.samples, b.better, /*spread=*/0, limits);
   if (!moved.empty()) judgement.change = Change::CannotTell, judgement.reason = moved;
@@ -145,7 +145,8 @@ std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::sp
     FigureChange change{one.benchmark, one.figure, {}};
     if (same == earlier.end()) {
       const double now = median(one.figure.samples);
-      change.judgement = {.change = Change::CannotTell, .before = now, .after = now, .reason = "only the later run has it"};
+      change.judgement = {
+          .change = Change::CannotTell, .before = now, .after = now, .reason = "only the later run has it"};
     } else {
       change.judgement = judge(*same, one, moved, limits);
       earlier.erase(same);
@@ -154,8 +155,10 @@ std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::sp
   }
   for (const Pooled& one : earlier) {
     const double then = median(one.figure.samples);
-    changes.push_back({one.benchmark, one.figure, {.change = Change::CannotTell, .before = then, .after = then,
-                                                   .reason = "only the earlier run has it"}});
+    changes.push_back(
+        {one.benchmark,
+         one.figure,
+         {.change = Change::CannotTell, .before = then, .after = then, .reason = "only the earlier run has it"}});
   }
   return changes;
 }

@@ -1,10 +1,10 @@
 // Whether figures became better or worse between two runs.
 //
-// A timed figure changed if the rank test says so (the interval of the factor excludes 1) and the factor is at least the
-// minimum effect: 3 %, or three times the history's own spread where that is more. It is unchanged if the interval lies
-// within the minimum effect, or if a certain change is smaller. In all other cases the samples cannot tell, and more
-// are asked for; likewise if the steady loop (steady_probe.h) says that the machine itself changed its speed. A counted
-// figure changed if its median did, by more than its tolerance: a noisy machine does not hide that.
+// A timed figure changed if the rank test says so (the interval of the factor excludes 1) and the factor is at least
+// the minimum effect: 3 %, or three times the history's own spread where that is more. It is unchanged if the interval
+// lies within the minimum effect, or if a certain change is smaller. In all other cases the samples cannot tell, and
+// more are asked for; likewise if the steady loop (steady_probe.h) says that the machine itself changed its speed. A
+// counted figure changed if its median did, by more than its tolerance: a noisy machine does not hide that.
 #pragma once
 
 #include <optional>
@@ -62,9 +62,9 @@ struct FigureChange {
   std::optional<Since> since = {};  ///< in a history, if it changed
 };
 
-/// Every figure of `before` and `after`, in their order. Each side may have several runs, the samples of which are taken
-/// together; a figure that one side lacks cannot be told. Throws InputError if the hardware differs, or if a figure has
-/// another unit or kind.
+/// Every figure of `before` and `after`, in their order. Each side may have several runs, the samples of which are
+/// taken together; a figure that one side lacks cannot be told. Throws InputError if the hardware differs, or if a
+/// figure has another unit or kind.
 std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::span<const BenchRun> after,
                                        const Limits& limits);
 

@@ -102,7 +102,8 @@ TEST(Compare, TheSteadyLoopSilencesTimesButNotCounters) {
 }
 
 TEST(Compare, RunsOfOneSideAreTakenTogether) {
-  const BenchRun before[] = {sample_run("a", {timed({1, 1.001, 1.002})}), sample_run("a", {timed({1.003, 1.004, 1.005})})};
+  const BenchRun before[] = {sample_run("a", {timed({1, 1.001, 1.002})}),
+                             sample_run("a", {timed({1.003, 1.004, 1.005})})};
   const BenchRun after[] = {sample_run("b", {timed({1.2, 1.201, 1.202})}), sample_run("b", {timed({1.203, 1.204})})};
   EXPECT_EQ(compare_runs(before, after, limits)[0].judgement.change, Change::Regressed);
   EXPECT_EQ(compare_runs({before, 1}, {after, 1}, limits)[0].judgement.change, Change::CannotTell);

@@ -10,8 +10,8 @@
 namespace plumbline::bench {
 
 /// Each sample of a figure in seconds is a repetition, with the figure's name after the benchmark's ("NAME:step";
-/// "real_time" is left out). Other figures of the benchmark are counters of the repetitions of the first such figure. The
-/// readers require a CPU time: where none was measured, it is the real time again. Ends with a newline.
+/// "real_time" is left out). Other figures of the benchmark are counters of the repetitions of the first such figure.
+/// The readers require a CPU time: where none was measured, it is the real time again. Ends with a newline.
 std::string google_benchmark_json(const BenchRun& run);
 
 }  // namespace plumbline::bench

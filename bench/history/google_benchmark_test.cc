@@ -14,8 +14,8 @@ using testing::sample_run;
 using testing::timed;
 
 TEST(GoogleBenchmark, SamplesAreRepetitionsAndOtherFiguresCounters) {
-  BenchRun run = sample_run("c", {timed({1e-3, 2e-3}, "real_time"), timed({5e-4, 6e-4}, "cpu_time"), timed({3e-6}, "half"),
-                                  counted({17, 18}), timed({0.9, 1.1}, "ratio")});
+  BenchRun run = sample_run("c", {timed({1e-3, 2e-3}, "real_time"), timed({5e-4, 6e-4}, "cpu_time"),
+                                  timed({3e-6}, "half"), counted({17, 18}), timed({0.9, 1.1}, "ratio")});
   run.benchmarks[0].figures.back().unit = "1";
   run.benchmarks.push_back({"counts", {counted({4})}});
   const auto json = nlohmann::json::parse(google_benchmark_json(run)).at("benchmarks");

@@ -53,9 +53,19 @@ TEST(RankTest, CriticalValuesOfThePublishedTable) {
   struct Row {
     int m, n, at_5_percent, at_1_percent;
   };
-  for (const Row& row : {Row{3, 3, -1, -1}, {4, 4, 0, -1}, {5, 5, 2, 0}, {6, 6, 5, 2}, {7, 7, 8, 4}, {8, 8, 13, 7},
-                         {9, 9, 17, 11}, {10, 10, 23, 16}, {12, 12, 37, 27}, {15, 15, 64, 51}, {20, 20, 127, 105},
-                         {5, 10, 8, 4}, {10, 20, 55, 42}}) {
+  for (const Row& row : {Row{3, 3, -1, -1},
+                         {4, 4, 0, -1},
+                         {5, 5, 2, 0},
+                         {6, 6, 5, 2},
+                         {7, 7, 8, 4},
+                         {8, 8, 13, 7},
+                         {9, 9, 17, 11},
+                         {10, 10, 23, 16},
+                         {12, 12, 37, 27},
+                         {15, 15, 64, 51},
+                         {20, 20, 127, 105},
+                         {5, 10, 8, 4},
+                         {10, 20, 55, 42}}) {
     EXPECT_EQ(critical_u(row.m, row.n, 0.05), row.at_5_percent) << row.m << " and " << row.n;
     EXPECT_EQ(critical_u(row.m, row.n, 0.01), row.at_1_percent) << row.m << " and " << row.n;
   }
@@ -102,7 +112,8 @@ TEST(RankTest, TheNormalApproximationAgreesWithRandomDivisions) {
     int as_far = 0;
     for (int i = 0; i < kDivisions; ++i) {
       for (size_t k = 0; k < a.size(); ++k) std::swap(all[k], all[k + random() % (all.size() - k)]);
-      as_far += std::abs(pairs_won({all.begin(), all.begin() + 30}, {all.begin() + 30, all.end()}) - middle) >= distance;
+      as_far +=
+          std::abs(pairs_won({all.begin(), all.begin() + 30}, {all.begin() + 30, all.end()}) - middle) >= distance;
     }
     EXPECT_NEAR(rank_test(a, b), static_cast<double>(as_far) / kDivisions, 0.008) << "seed " << seed;
   }

@@ -99,7 +99,8 @@ TEST(Trend, ABusyMachineSaysNothingAboutTimes) {
 
 TEST(Trend, CountersAlarmAtOnceAlsoOnABusyMachine) {
   std::vector<BenchRun> runs;
-  for (int run = 0; run < 6; ++run) runs.push_back(sample_run("c" + std::to_string(run), {counted({run < 4 ? 17. : 18.})}));
+  for (int run = 0; run < 6; ++run)
+    runs.push_back(sample_run("c" + std::to_string(run), {counted({run < 4 ? 17. : 18.})}));
   for (BenchRun& run : runs) run.probe = {0.005, 0.009, 0.005, 0.012, 0.007};
   const std::vector<FigureChange> changes = changes_of(trends(runs, {}, kRecent), runs);
   EXPECT_EQ(changes.at(0).judgement.change, Change::Regressed);

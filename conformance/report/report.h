@@ -24,7 +24,6 @@ struct Throughput {
   int ranks = 0;
   int microbatches = 0;
   double step_seconds = 0.0;  ///< median over the measured steps
-  std::vector<double> steps = {};  ///< of each of them, in seconds; not in the files of the report
   double microbatches_per_second = 0.0;
   double bubble_measured = 0.0;      ///< fraction of the ranks' time in which they do no work, 0 to 1
   double bubble_ideal = 0.0;         ///< the same in theory: (ranks - 1) / (micro-batches + ranks - 1) for 1F1B

@@ -5,6 +5,7 @@
 
 #include "bench/cli/commands.h"
 #include "bench/cli/recording.h"
+#include "bench/gaps/gaps.h"
 #include "conformance/backend/built_models.h"
 #include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/command_backend.h"
@@ -26,6 +27,7 @@ struct ThroughputOptions {
   int ranks = 4, microbatches = 8, steps = 5;
   RecordingOptions recording;
   std::string svg, trace;
+  bool gaps = false;
 };
 
 /// Rows of a micro-batch of a model.
@@ -72,18 +74,26 @@ void record(const conformance::Throughput& measured, const std::vector<double>& 
   recording.add(name, std::move(over_ideal));
 }
 
+/// Says why the ranks were idle in the last step.
+void show_gaps(const schedule::Trace& measured, const std::string& name, const ThroughputOptions& options) {
+  const Bubble bubble = explain(measured);
+  std::fputs(("\n" + bubble_text(bubble, "ms")).c_str(), stdout);
+  if (!options.svg.empty()) write_text_file(options.svg, bubble_svg(bubble, name, "ms"));
+  if (!options.trace.empty()) write_text_file(options.trace, bubble_chrome_trace(bubble));
+}
+
 int measure(const ThroughputOptions& options) {
   conformance::Job job;
   job.ranks = options.ranks;
   conformance::JobThroughput workload = parse(options);
-  workload.trace = !options.svg.empty() || !options.trace.empty();
+  workload.trace = options.gaps || !options.svg.empty() || !options.trace.empty();
   std::vector<std::string> left_out;
   job.throughput = conformance::measurements({&workload, 1}, conformance::choose_schedules(options.schedule),
                                              options.ranks, *conformance::built_models(job.seed), left_out);
   if (job.throughput.empty()) throw InputError(left_out.back());
   for (const std::string& why : left_out) std::fprintf(stderr, "left out: %s\n", why.c_str());
   if (workload.trace && job.throughput.size() > 1)
-    throw InputError("--svg and --trace show one schedule; name it with --schedule");
+    throw InputError("--gaps, --svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
   Recording recording(options.recording);
   conformance::end_children_on_signals();
@@ -100,10 +110,15 @@ int measure(const ThroughputOptions& options) {
   for (size_t i = 0; i < run.measured.size(); ++i)
     record(run.measured[i], run.steps[i], benchmark_name(job.throughput[i], options), recording);
   recording.write();
+  if (!workload.trace) return 0;
+  const std::vector<schedule::Trace> traces =
+      conformance::measured_traces(job.throughput.front(), 0, job.ranks, out.path());
+  if (options.gaps) {
+    show_gaps(traces.back(), benchmark_name(job.throughput.front(), options), options);
+    return 0;
+  }
   if (!options.svg.empty()) write_text_file(options.svg, run.measured.front().timeline);
-  if (!options.trace.empty())
-    write_text_file(options.trace, conformance::chrome_trace(
-                                       conformance::measured_traces(job.throughput.front(), 0, job.ranks, out.path())));
+  if (!options.trace.empty()) write_text_file(options.trace, conformance::chrome_trace(traces));
   return 0;
 }
 
@@ -152,6 +167,10 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
       ->type_name("F.svg");
   command->add_option("--trace", options->trace, "The same for ui.perfetto.dev (Chrome trace events)")
       ->type_name("F.json");
+  command->add_flag(
+      "--gaps", options->gaps,
+      "Say why each rank was idle in the last step of one schedule, and show the critical path; --svg and "
+      "--trace then show that");
   add_recording_options(*command, options->recording);
   command->callback([options, &chosen] { chosen = [options] { return measure(*options); }; });
 }

@@ -1,15 +1,14 @@
 // plumbline bench alarm: whether a delay is noticed on this machine, and nothing where there is none.
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 
 #include "bench/cli/commands.h"
 #include "bench/cli/recording.h"
 #include "bench/history/bench_run_json.h"
 #include "bench/history/compare.h"
-#include "bench/history/median.h"
 #include "bench/history/steady_probe.h"
 #include "bench/micro/transformer_step.h"
 
@@ -21,23 +20,22 @@ struct AlarmOptions {
   double delay_percent = 5;
 };
 
-constexpr int kStepsOfASample = 15;
+constexpr int kStepsOfASample = 40;
 
 /// Training steps of the small transformer, with an optional delay in each.
 class DelayedStep {
  public:
   /// The delay is `part` of an undisturbed step.
   explicit DelayedStep(double part) {
-    std::vector<double> steps;
-    for (int i = 0; i < 20 * kStepsOfASample; ++i) steps.push_back(seconds_of_step(/*delayed=*/false));
-    multiplications_ = static_cast<int64_t>(part * median(steps) * multiplications_per_second());
+    for (int i = 0; i < 4; ++i) sample(/*delayed=*/false);  // warms up
+    multiplications_ = static_cast<int64_t>(part * sample(/*delayed=*/false) * multiplications_per_second());
   }
 
-  /// The median of a few steps: a sample.
+  /// The fastest of a few steps: a sample that other work on this machine disturbs little.
   double sample(bool delayed) {
-    std::vector<double> steps;
-    for (int i = 0; i < kStepsOfASample; ++i) steps.push_back(seconds_of_step(delayed));
-    return median(steps);
+    double fastest = seconds_of_step(delayed);
+    for (int i = 1; i < kStepsOfASample; ++i) fastest = std::min(fastest, seconds_of_step(delayed));
+    return fastest;
   }
 
  private:

@@ -102,10 +102,10 @@ TEST(Gaps, ASlowStageIsImbalance) {
   std::map<std::string, double> sums = idle(bubble);
   EXPECT_GT(sums["imbalance"], 30);
   EXPECT_EQ(sums.count("other load") + sums.count("late message") + sums.count("overhead"), 0u);
-  // the slow rank determines the step
+  // The slow rank determines the step. Its second forward fits in while it waits for the first backward.
   double on_slow = 0;
   for (const CriticalStep& step : bubble.path) on_slow += step.rank == 2 && step.computes ? step.end - step.begin : 0;
-  EXPECT_DOUBLE_EQ(on_slow, 8 * 6);
+  EXPECT_DOUBLE_EQ(on_slow, 8 * 6 - 2);
 }
 
 TEST(Gaps, OneSlowComputationIsOtherLoad) {
@@ -141,7 +141,9 @@ TEST(Gaps, OverheadIsBeforeEveryComputation) {
   const Bubble bubble = explain(executed("gpipe", 2, 8, costs));
   expect_whole(bubble);
   std::map<std::string, double> sums = idle(bubble);
-  EXPECT_NEAR(sums["overhead"], 2 * 15 * 0.1, 0.31);  // less where a wait hides it
+  // Rank 0 before 7 forwards, rank 1 before 8 backwards; the others wait for these.
+  EXPECT_NEAR(sums["overhead"], 15 * 0.1, 1e-9);
+  EXPECT_GT(sums["elsewhere"], 1);
   EXPECT_EQ(sums.count("late message"), 0u);
 }
 

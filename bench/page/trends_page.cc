@@ -51,7 +51,7 @@ std::string row(std::span<const BenchRun> history, const Trend& trend, bool with
   std::string why = xml_escaped(now.reason);
   if (trend.since) {
     const BenchRun& first = history[trend.since->run];
-    why = "since " + xml_escaped(first.commit) + ", " + xml_escaped(first.date.substr(0, 10));
+    why = xml_escaped(first.commit) + ", " + xml_escaped(first.date.substr(0, 10));
     if (trend.figure.kind == Kind::Timed && trend.since->runs < 2) why += "; in one run only";
   }
   return "<tr><th scope=\"row\">" + xml_escaped((with_benchmark ? trend.benchmark + " " : "") + trend.figure.name) +

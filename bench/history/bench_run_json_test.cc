@@ -15,7 +15,7 @@ using testing::counted;
 using testing::sample_run;
 using testing::timed;
 
-BenchRun sample() {
+BenchRun full_run() {
   BenchRun run = sample_run("78e0ff5d0c4a", {timed({0.1, 1.0 / 3, 5e-324}), counted({17, 0}, 0.002)});
   run.modified = true;
   run.benchmarks.push_back({"empty \"one\"", {}});
@@ -34,16 +34,16 @@ std::string refusal(const std::string& text) {
 
 /// The sample's document with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
-  std::string text = bench_run_json(sample());
+  std::string text = bench_run_json(full_run());
   const size_t at = text.find(from);
   EXPECT_NE(at, text.npos) << from;
   return refusal(text.replace(at, from.size(), to));
 }
 
 TEST(BenchRunJson, IsReadBackAsItWas) {
-  const std::string text = bench_run_json(sample());
+  const std::string text = bench_run_json(full_run());
   EXPECT_EQ(text.find('\n'), text.size() - 1);
-  EXPECT_EQ(parse_bench_run(text, "F"), sample());
+  EXPECT_EQ(parse_bench_run(text, "F"), full_run());
 }
 
 TEST(BenchRunJson, TheReaderIsStrict) {
@@ -69,21 +69,21 @@ TEST(BenchRunJson, TheReaderIsStrict) {
 TEST(BenchRunJson, AHistoryGrowsByLines) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "history.jsonl";
-  append_bench_run(path, sample());
-  BenchRun second = sample();
+  append_bench_run(path, full_run());
+  BenchRun second = full_run();
   second.commit = "second";
   append_bench_run(path, second);
   const std::vector<BenchRun> runs = read_bench_runs(path);
   ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(runs[0], sample());
+  EXPECT_EQ(runs[0], full_run());
   EXPECT_EQ(runs[1].commit, "second");
 }
 
 TEST(BenchRunJson, ATornHistoryIsNotAppendedTo) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "history.jsonl";
-  std::ofstream(path) << bench_run_json(sample()) << "{\"schema\":";
-  EXPECT_THROW(append_bench_run(path, sample()), InputError);
+  std::ofstream(path) << bench_run_json(full_run()) << "{\"schema\":";
+  EXPECT_THROW(append_bench_run(path, full_run()), InputError);
   try {
     read_bench_runs(path);
     FAIL();

@@ -12,7 +12,7 @@ namespace {
 
 using testing::timed;
 
-std::vector<FigureChange> sample() {
+std::vector<FigureChange> changes_of_each_kind() {
   return {
       {"a <b>", timed({1}), {.change = Change::Unchanged, .before = 0.012, .after = 0.012}},
       {"a <b>", timed({1}, "rate"), {.change = Change::Improved, .before = 0.002, .after = 0.001, .ratio = 0.5}},
@@ -31,21 +31,21 @@ std::vector<FigureChange> sample() {
 
 TEST(Changes, TextIsQuietAboutWhatIsAsBefore) {
   EXPECT_EQ(
-      changes_text(sample(), false),
+      changes_text(changes_of_each_kind(), false),
       "regressed   c allocations: 0 allocations -> 17 allocations, since 78e0ff5 of 2026-11-25, 3 runs\n"
       "regressed   c step: 1 s -> 1.05 s (+5.0 %), since 78e0ff5 of 2026-11-25; in one run only: measure again to "
       "confirm it\n"
       "improved    a <b> rate: 2 ms -> 1 ms (-50.0 %)\n"
       "cannot tell 2 figures: too few\n"
       "2 regressed, 1 improved, 1 unchanged, 2 not told\n");
-  const std::string all = changes_text(sample(), true);
+  const std::string all = changes_text(changes_of_each_kind(), true);
   EXPECT_NE(all.find("unchanged   a <b> step: 12 ms -> 12 ms (+0.0 %)\n"), std::string::npos) << all;
   EXPECT_NE(all.find("cannot tell c x: 1 s -> 2 s (+100.0 %); too few\n"), std::string::npos) << all;
   EXPECT_EQ(changes_text({}, false), "no figures\n");
 }
 
 TEST(Changes, ExitCodes) {
-  std::vector<FigureChange> changes = sample();
+  std::vector<FigureChange> changes = changes_of_each_kind();
   EXPECT_EQ(exit_code(changes), 1);
   std::erase_if(changes, [](const FigureChange& change) { return change.judgement.change == Change::Regressed; });
   EXPECT_EQ(exit_code(changes), 0);
@@ -56,7 +56,7 @@ TEST(Changes, ExitCodes) {
 
 TEST(Changes, JUnitNeverShowsAsPassedWhatIsNotKnown) {
   pugi::xml_document document;
-  ASSERT_TRUE(document.load_string(changes_junit(sample()).c_str()));
+  ASSERT_TRUE(document.load_string(changes_junit(changes_of_each_kind()).c_str()));
   const auto text = [&](const char* path) { return std::string(document.select_node(path).attribute().value()); };
   EXPECT_EQ(document.select_nodes("//testsuite").size(), 3u);
   EXPECT_EQ(document.select_nodes("//testcase").size(), 6u);
@@ -69,7 +69,7 @@ TEST(Changes, JUnitNeverShowsAsPassedWhatIsNotKnown) {
 }
 
 TEST(Changes, JsonHasNoNumberThatJsonLacks) {
-  const auto json = nlohmann::json::parse(changes_json(sample()));
+  const auto json = nlohmann::json::parse(changes_json(changes_of_each_kind()));
   EXPECT_EQ(json.size(), 6u);
   EXPECT_TRUE(json[2]["ratio"].is_null());
   EXPECT_EQ(json[2]["since"]["commit"], "78e0ff5");

@@ -15,13 +15,13 @@ namespace {
 using testing::NoisyTimes;
 using testing::sample_run;
 
-constexpr int kRuns = 12, kPlanted = 8;
+constexpr int kNights = 12, kPlanted = 8;
 
 /// A regression of <step> from the run kPlanted on, a counter that stays, and a last run on a busy machine.
-std::vector<BenchRun> sample() {
+std::vector<BenchRun> planted_history() {
   NoisyTimes noise(1);
   std::vector<BenchRun> runs;
-  for (int run = 0; run < kRuns; ++run)
+  for (int run = 0; run < kNights; ++run)
     runs.push_back(
         sample_run("commit" + std::to_string(run),
                    {testing::timed(noise.several(10, run < kPlanted ? 1 : 1.2), "<step>"), testing::counted({17})}));
@@ -45,7 +45,7 @@ std::string page_of(const std::vector<BenchRun>& runs, const std::vector<Coverag
 }
 
 TEST(TrendsPage, ShowsWhatChangedAndSinceWhen) {
-  const pugi::xml_document page = parsed(page_of(sample()));
+  const pugi::xml_document page = parsed(page_of(planted_history()));
   EXPECT_STREQ(page.select_node("//title").node().child_value(), "plumbline speed: 1 regressed");
   const pugi::xml_node changed = page.select_node("//section[h2='Changed']").node();
   EXPECT_EQ(changed.select_nodes(".//tbody/tr").size(), 1u);
@@ -55,11 +55,11 @@ TEST(TrendsPage, ShowsWhatChangedAndSinceWhen) {
 }
 
 TEST(TrendsPage, ALineHasAPointForEachRunAndAMarkForEachChange) {
-  std::vector<BenchRun> runs = sample();
+  std::vector<BenchRun> runs = planted_history();
   runs.back().probe = {0.009};
   const pugi::xml_document page = parsed(page_of(runs));
   const pugi::xml_node line = page.select_node("//section[h2='Figures']//svg").node();
-  EXPECT_EQ(line.select_nodes("circle").size(), static_cast<size_t>(kRuns));
+  EXPECT_EQ(line.select_nodes("circle").size(), static_cast<size_t>(kNights));
   EXPECT_EQ(line.select_nodes("circle[@class='unsteady']").size(), 1u);
   EXPECT_EQ(line.select_nodes("line").size(), 1u);
   EXPECT_STREQ(line.child("line").attribute("x1").value(),
@@ -77,7 +77,7 @@ TEST(TrendsPage, CoverageCountsWhatReportsSay) {
                                              {"c", "zb-v", Status::Fail},
                                              {"d", "zb-v", Status::Unsupported}})
     report.verdicts.push_back(conformance::sample_verdict(id, schedule, status));
-  const pugi::xml_document page = parsed(page_of(sample(), {{"nightly", report}}));
+  const pugi::xml_document page = parsed(page_of(planted_history(), {{"nightly", report}}));
   std::vector<std::string> cells;
   for (const pugi::xpath_node& cell : page.select_nodes("//section[h2='Coverage']//tbody/tr/td"))
     cells.push_back(cell.node().text().get()[0] != 0 ? cell.node().text().get()
@@ -86,7 +86,7 @@ TEST(TrendsPage, CoverageCountsWhatReportsSay) {
 }
 
 TEST(TrendsPage, NeedsNothingFromOutside) {
-  const std::string page = page_of(sample());
+  const std::string page = page_of(planted_history());
   for (const char* word : {"http", "src=", "@import", "url(", "<script", "{{"})
     EXPECT_EQ(page.find(word), std::string::npos) << word;
 }

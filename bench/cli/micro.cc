@@ -27,15 +27,18 @@ class RecordingReporter : public benchmark::BenchmarkReporter {
       if (run.error_occurred) failed_ = run.benchmark_name() + ": " + run.error_message;
       if (run.run_type != Run::RT_Iteration || run.error_occurred) continue;
       for (Figure& figure : micro_figures(run)) recording_.add("micro/" + run.benchmark_name(), std::move(figure));
+      ++recorded_;
     }
   }
   void Finalize() override { shown_->Finalize(); }
 
   const std::string& failed() const { return failed_; }
+  int recorded() const { return recorded_; }
 
  private:
   benchmark::BenchmarkReporter* shown_;  // Google Benchmark's own, which lives until the program ends
   Recording& recording_;
+  int recorded_ = 0;  ///< repetitions
   std::string failed_;
 };
 
@@ -52,6 +55,10 @@ int run(const std::vector<std::string>& flags, const RecordingOptions& options) 
   RecordingReporter reporter(recording);
   if (benchmark::RunSpecifiedBenchmarks(&reporter) == 0) return 2;
   if (!reporter.failed().empty()) throw Error(reporter.failed());
+  if (options.wanted() && reporter.recorded() == 0)
+    throw InputError(
+        "--json and --history need each repetition; leave out --benchmark_display_aggregates_only and "
+        "--benchmark_report_aggregates_only");
   recording.write();
   return 0;
 }

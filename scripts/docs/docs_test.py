@@ -164,7 +164,7 @@ class Numbers(unittest.TestCase):
 
 class Speed(unittest.TestCase):
     def history(self, *runs):
-        return ''.join(json.dumps({'date': f'2026-11-{day}T00:00:00Z', 'commit': f'c{day}', 'machine': {
+        return ''.join(json.dumps({'date': f'2026-11-{day}T00:00:00Z', 'commit': f'c{day}', 'modified': day == 12, 'machine': {
             'hardware': 'h', 'libtorch': 't', 'mpi': 'm', 'compiler': 'g'}, 'benchmarks': [
                 {'name': benchmark, 'figures': [{'name': figure, 'unit': 's', 'samples': samples}]}
                 for _, benchmark, figure in rows]}) + '\n' for day, rows, samples in runs)
@@ -174,7 +174,7 @@ class Speed(unittest.TestCase):
         table = speed.table(self.history((10, speed.ROWS, [5e-3]), (12, [first], [4e-6, 2e-6, 3e-6, 1e-6, 9e-6])))
         self.assertIn(f'| {first[0]} | 3 µs | 2 µs to 4 µs |', table)
         self.assertIn(f'| {rest[0][0]} | 5 ms |  |', table)
-        self.assertIn('Measured on 2026-11-12, commit c12, h, shared', table)
+        self.assertIn('Measured on 2026-11-12, commit c12 (modified), h, shared', table)
 
     def test_a_row_without_a_measurement_is_an_error(self):
         with self.assertRaises(KeyError):

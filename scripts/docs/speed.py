@@ -3,18 +3,16 @@
 import json
 import statistics
 
-# (words, benchmark, figure); `{}` in the words is the value
+# (words, benchmark, figure): what says something on a shared machine, too
 ROWS = [
     ('step of 1F1B over the shortest possible one, stages asleep 5/10 ms, 4 ranks as threads',
      'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/threads', 'over_ideal'),
     ('the same over MPI', 'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
     ('step of ZB-V, over MPI', 'throughput/zb-v/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
-    ('graph interpreter over the module, forward and backward, instructions', 'instructions/forward+backward', 'ratio'),
-    ('backward in halves over the whole one, transformer', 'micro/split_backward/transformer', 'ratio'),
-    ('a message of 64 bytes between two ranks as threads', 'micro/transport_threads/64/manual_time', 'half_round_trip'),
-    ('engine and transport, an action of one rank', 'micro/engine_threads/1/manual_time', 'per_action'),
-    ('the same of two ranks as threads', 'micro/engine_threads/2/manual_time', 'per_action'),
     ('an action in the simulator, 1F1B on 64 ranks', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'per_action'),
+    ('its memory for an action', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
+    ('allocations of the engine for an action, 1F1B on 2 ranks, 64 micro-batches', 'micro/engine_allocations/1f1b/2/64',
+     'per_action'),
 ]
 
 
@@ -23,7 +21,7 @@ def value_text(value, unit):
         for size, name in ((1, 's'), (1e-3, 'ms'), (1e-6, 'µs'), (1e-9, 'ns')):
             if value >= size or name == 'ns':
                 return f'{value / size:.3g} {name}'
-    return f'{value:.3f}' if unit == '1' else f'{value:.5g} {unit}'
+    return f'{value:.3f}' if unit == '1' else f'{value:.4g} {unit}'
 
 
 def table(history):
@@ -43,6 +41,6 @@ def table(history):
         between = f'{value_text(low, unit)} to {value_text(high, unit)}' if len(samples) > 1 else ''
         lines.append(f'| {words} | {value_text(statistics.median(samples), unit)} | {between} |')
     last = max(runs, key=lambda run: run['date'])
-    machine = last['machine']
-    return '\n'.join([*lines, '', f'Measured on {last["date"][:10]}, commit {last["commit"]}, {machine["hardware"]}, shared with '
+    machine, commit = last['machine'], last['commit'] + (' (modified)' if last['modified'] else '')
+    return '\n'.join([*lines, '', f'Measured on {last["date"][:10]}, commit {commit}, {machine["hardware"]}, shared with '
                       f'other work;', f'LibTorch {machine["libtorch"]}, {machine["mpi"]}, {machine["compiler"]}.'])

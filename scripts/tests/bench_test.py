@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import random
+import re
 import socket
 import subprocess
 import tempfile
@@ -100,6 +101,21 @@ class Recorded(Bench):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('micro/transport_threads/64/manual_time_pvalue', done.stdout)
+
+    def test_a_run_without_repetitions_is_refused(self):
+        text = self.run_bench('micro', '--benchmark_filter=transport_threads/64/', '--benchmark_min_time=0.001', '--json', 'a.json',
+                              '--benchmark_repetitions=2', '--benchmark_display_aggregates_only=true', code=2)
+        self.assertIn('need each repetition', text)
+
+    def test_every_counter_of_a_micro_benchmark_has_a_unit(self):
+        units = (ROOT / 'bench/cli/micro_figures.cc').read_text(encoding='utf-8')
+        found = 0
+        for source in (ROOT / 'bench/micro').glob('*.cc'):
+            for name, value in re.findall(r'counters\["(\w+)"\] =([^;]*);', source.read_text(encoding='utf-8')):
+                found += 1
+                if 'kInvert' not in value:  # a time, as Google Benchmark shows it
+                    self.assertIn(f'{{"{name}", ', units, source.name)
+        self.assertGreater(found, 20)
 
     def test_throughput_records_every_step(self):
         self.run_bench('throughput', '--schedule', 'gpipe', '--ranks', 2, '--microbatches', 2, '--sleep', '1/1', '--steps', 7,

@@ -89,6 +89,8 @@ class EveryCase(unittest.TestCase):
                     roots = [loss for loss in losses.values() if trains and loss.requires_grad]
                     if roots:
                         torch.autograd.backward(roots, [torch.full_like(x, case.loss_weight(first, m)) for x in roots])
+                        if model.weight_closures:
+                            model.weight_closures.take()()
                         separate_gradients(model)
                 for name, parameter in model.named_parameters():
                     if parameter.grad is not None:

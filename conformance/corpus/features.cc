@@ -74,6 +74,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"shared-neighbours", {"mlp", "shared"}},
       {"shared-parts", {"mlp", "shared"}},
       {"shared-places", {"mlp", "shared"}},
+      {"shared-summand", {"mlp"}},
       {"shared-three", {"mlp", "shared"}},
       {"shared-transposed", {"mlp", "shared", "views"}},
       {"shared-within", {"mlp", "shared"}},

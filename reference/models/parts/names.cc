@@ -63,6 +63,7 @@ const std::vector<std::string>& model_names() {
                                                  "exact-shared-neighbours",
                                                  "exact-shared-parts",
                                                  "exact-shared-places",
+                                                 "exact-shared-summand",
                                                  "exact-shared-three",
                                                  "exact-shared-transposed",
                                                  "exact-shared-within",

@@ -35,7 +35,7 @@ class Pipelining(GlooBackend):
 
     def __init__(self, stages, alone, reentrant):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")
-        self.name = f"torch.distributed.pipelining ({stages} stages{', alone' if alone else ''}{', reentrant checkpoints' if reentrant else ''})"
+        self.name = f"torch.distributed.pipelining ({stages}{', reentrantly recomputed' if reentrant else ''} stages{', alone' if alone else ''})"
         self.stages, self.alone, self.reentrant, self.delivers = stages, alone, reentrant, DELIVERS[stages]
 
     def why_not(self, case):

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from plumbline_case.torch import load
 from plumbline_case.case import shape_of
 from plumbline_case.torch.modules import WholeModel
+from plumbline_case.torch.unchanged import unchanged
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -91,7 +92,8 @@ class Execution:
         step = self._first_step()
         model = Traceable(self.case, lambda stage: pipelining.pipe_split()).train()
         masks = self._masks(step, range(self.case.stages), 0)
-        pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
+        with unchanged([model]):
+            pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
         stages = []
         for index in self.own:
             stage = pipe.build_stage(index, DEVICE)
@@ -204,7 +206,9 @@ class Execution:
             keywords |= self._whole_masks(number) | ({"target": self._target(number)} if self._has_target(step) else {})
         if self.has_last:
             keywords |= {"losses": (losses := [])}
-        with contextlib.nullcontext() if train else torch.no_grad():
+        # DDP and FSDP have parameters and hooks of their own.
+        users = [module.stage for module in self.modules.values() if isinstance(module, Routed)] * (self.replicas.count == 1)
+        with contextlib.nullcontext() if train else torch.no_grad(), unchanged(users):
             merges = self._output_rows(step)
             asked = bool(merges) or self.alone
             self.recorder.outputs_of_stages = not asked

@@ -64,6 +64,8 @@ def why_not_reentrant(files):
         return "nothing is recomputed: the backend without --reentrant runs it"
     if any(letter == "I" for row in files.computations() for _, letter, _ in row):
         return "a backward in halves: a reentrant checkpoint refuses a backward to some of its inputs only"
+    if any(e["to"] == "loss" for p in files.program["programs"] for stage in p["stages"] for e in stage["outputs"]):
+        return "losses of early stages: the first forward of a reentrant checkpoint makes them without a graph"
     return None
 
 

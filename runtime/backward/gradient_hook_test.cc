@@ -72,7 +72,8 @@ TEST(GradientHook, ACaptureKeepsIt) {
   const graph::Graph graph = capture::capture(
       root, [&](const Tensors& in) { return Tensors{body(in[0], found.w, by_operator)}; }, {{"x", found.x}});
   Tensors outputs;
-  graph::Program(graph).run({found.x}, outputs);
+  const Tensors inputs = {found.x};
+  graph::Program(graph).run(inputs, outputs);
   outputs.at(0).backward();
   EXPECT_TRUE(at::equal(found.x.grad(), expected.x.grad()));
   EXPECT_TRUE(at::equal(found.w.grad(), expected.w.grad()));

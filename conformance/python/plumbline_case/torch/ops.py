@@ -23,8 +23,9 @@ def attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
 
 
 def gradient_hook(self, factor, limit):
-    """A user's hook, as in a forward; where no gradient is recorded there is nothing to hook."""
-    value = self.view_as(self)
+    """A user's hook on what an operator made, as in a forward; where no gradient is recorded there is nothing to hook. Nothing
+    else reads `self`; what comes from elsewhere belongs to its maker."""
+    value = self if self.grad_fn is not None else self.clone()
     if value.requires_grad:
         value.register_hook(lambda gradient: (gradient * factor).clamp(-limit, limit))
     return value

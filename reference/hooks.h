@@ -38,10 +38,12 @@ class CountedHooks {
   /// gradient. A parameter has at most one such hook.
   void add_after(const std::string& name, const at::Tensor& parameter) {
     if (!parameter.requires_grad()) return;
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<AfterAccumulation>(counter(name), seen(name)));
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter,
+                                                   std::make_unique<AfterAccumulation>(counter(name), seen(name)));
   }
 
-  /// .grad as the latest call of the hook of add_after() found it since the previous take_seen(); undefined without one.
+  /// .grad as the latest call of the hook of add_after() found it since the previous take_seen(); undefined without
+  /// one.
   at::Tensor take_seen(const std::string& name) { return std::exchange(*seen(name), at::Tensor()); }
 
   /// The number of calls of the hooks under `name` since the previous take(); 0 for an unknown name. Resets the count.

@@ -12,18 +12,18 @@ namespace plumbline::reference {
 
 /// In the order in which a step produces them.
 enum class ResultKind {
-  Forward,    ///< a boundary value that leaves `stage` for `microbatch`
-  Output,     ///< an output of the model for a micro-batch
-  Loss,       ///< the loss of a micro-batch: "loss", or an auxiliary loss of an early stage under its output's name
-  Backward,   ///< the gradient that `stage` sends back for one of its inputs
-  Partial,    ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
-  InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
-  HookCalls,  ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
+  Forward,      ///< a boundary value that leaves `stage` for `microbatch`
+  Output,       ///< an output of the model for a micro-batch
+  Loss,         ///< the loss of a micro-batch: "loss", or an auxiliary loss of an early stage under its output's name
+  Backward,     ///< the gradient that `stage` sends back for one of its inputs
+  Partial,      ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
+  InputGrad,    ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
+  HookCalls,    ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
   Accumulated,  ///< .grad of a parameter as the hook found it that runs after the accumulation of `microbatch`
-  Grad,       ///< the gradient of a parameter after a train or read step
-  GradNorm,   ///< the norm of all gradients in an optimizer step, before clipping; a float64 scalar named "norm"
-  Buffer,     ///< a buffer after the last step
-  Param,      ///< a parameter after the last step
+  Grad,         ///< the gradient of a parameter after a train or read step
+  GradNorm,     ///< the norm of all gradients in an optimizer step, before clipping; a float64 scalar named "norm"
+  Buffer,       ///< a buffer after the last step
+  Param,        ///< a parameter after the last step
   OptimizerState,  ///< a tensor of the optimizer's state after the last step, named "PARAMETER/ENTRY"; optimizer.h
 };
 

@@ -63,10 +63,8 @@ TORCH_LIBRARY_IMPL(plumbline, Autograd, library) {
                });
 }
 TORCH_LIBRARY_IMPL(plumbline, CompositeExplicitAutograd, library) {
-  library.impl("deferred_linear",
-               [](const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-                 return at::linear(x, weight, bias);
-               });
+  library.impl("deferred_linear", [](const at::Tensor& x, const at::Tensor& weight,
+                                     const std::optional<at::Tensor>& bias) { return at::linear(x, weight, bias); });
 }
 
 void defer_weight_gradients(split::Pipe& pipe) {

@@ -6,12 +6,12 @@
 
 namespace plumbline::conformance {
 
-/// Replaces each call of aten::linear whose weight is a parameter. The new call has the same value; its backward computes
-/// the gradient of the input, and queues those of weight and bias for take_weight_work() on the same thread.
+/// Replaces each call of aten::linear whose weight is a parameter. The new call has the same value; its backward
+/// computes the gradient of the input, and queues those of weight and bias for take_weight_work() on the same thread.
 void defer_weight_gradients(split::Pipe& pipe);
 
-/// The queued gradients as work that adds them to .grad, in the order of the backward; empty if there are none. The queue
-/// of this thread is empty afterwards.
+/// The queued gradients as work that adds them to .grad, in the order of the backward; empty if there are none. The
+/// queue of this thread is empty afterwards.
 engine::WeightWork take_weight_work();
 
 }  // namespace plumbline::conformance

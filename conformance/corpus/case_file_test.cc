@@ -163,7 +163,8 @@ TEST(CaseFile, Replicas) {
   const std::string after = "accumulation_hooks = true\n";
   EXPECT_NE(refused(after + "parameter_hooks = true\n").find("goes without parameter_hooks"), std::string::npos);
   for (const char* steps : {R"("train", "eval", "train")", R"("train", "zero_grad", "train", "train")"})
-    EXPECT_NE(refused(after + "steps = [" + steps + "]\n").find("expected a \"zero_grad\""), std::string::npos) << steps;
+    EXPECT_NE(refused(after + "steps = [" + steps + "]\n").find("expected a \"zero_grad\""), std::string::npos)
+        << steps;
   EXPECT_NE(refused("replicas = 1\n"), "accepted");
 }
 

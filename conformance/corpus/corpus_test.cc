@@ -9,8 +9,8 @@
 #include <fstream>
 #include <set>
 
-#include "reference/models/parts/names.h"
 #include "conformance/corpus/smoke.h"
+#include "reference/models/parts/names.h"
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 

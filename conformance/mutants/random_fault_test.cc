@@ -24,9 +24,10 @@ std::vector<RunId> some_runs() {
 
 /// Replicas that sum and gather, and optimizers with state, momentum, clipping and a parameter of two ranks.
 std::vector<RunId> runs_of_replicas_and_updates() {
-  return {{"exact-dp-mlp", "zb-h1", 4},      {"exact-dp-sharded", "1f1b", 4}, {"exact-dp-sharded-momentum", "gpipe", 4},
-          {"dp-clip", "interleaved-1f1b", 4}, {"train-mlp", "gpipe", 2},       {"exact-resume-momentum", "1f1b", 2},
-          {"clip-shared", "gpipe", 2}};
+  return {
+      {"exact-dp-mlp", "zb-h1", 4},       {"exact-dp-sharded", "1f1b", 4}, {"exact-dp-sharded-momentum", "gpipe", 4},
+      {"dp-clip", "interleaved-1f1b", 4}, {"train-mlp", "gpipe", 2},       {"exact-resume-momentum", "1f1b", 2},
+      {"clip-shared", "gpipe", 2}};
 }
 
 TEST(RandomFaults, NoneIsMissed) {

@@ -20,8 +20,8 @@ TEST(Smoke, KillsMostMutants) {
       others.push_back(mutant);
   std::string names;
   for (const std::string& mutant : others) names += " " + mutant;
-  EXPECT_LT(3 * others.size(), killers.size()) << "of " << killers.size() << " mutants these have no recorded run of smoke:"
-                                               << names;
+  EXPECT_LT(3 * others.size(), killers.size())
+      << "of " << killers.size() << " mutants these have no recorded run of smoke:" << names;
 }
 
 }  // namespace

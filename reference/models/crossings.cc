@@ -68,8 +68,8 @@ Tensors common_factor(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, layer("1", net.chain(3, 5, h)))};
 }
 
-/// Two layers side by side, whose weights are a + c and b + c: the third parameter meets the path of the input twice, each
-/// time beside another one, and is registered last.
+/// Two layers side by side, whose weights are a + c and b + c: the third parameter meets the path of the input twice,
+/// each time beside another one, and is registered last.
 Tensors shared_summand(Parts& net, const Tensors& in) {
   const auto layer = [&](const std::string& name, const at::Tensor& h) {
     const at::Tensor a = net.extra("a" + name)->fc().weight(), b = net.extra("b" + name)->fc().weight(),

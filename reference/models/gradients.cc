@@ -80,8 +80,8 @@ Tensors noise(Parts& net, const Tensors& in) {
 }
 
 /// Hooks on activations: within a stage and at its ends, on a value with two readers, on one that a later part reads as
-/// well, and on results of linear layers, where the backward's halves part. Factor 2 shows a hook that is called twice or
-/// not; a limit shows one that is called for each reader.
+/// well, and on results of linear layers, where the backward's halves part. Factor 2 shows a hook that is called twice
+/// or not; a limit shows one that is called for each reader.
 Tensors hooked(Parts& net, const Tensors& in) {
   const auto hook = [](const at::Tensor& x, double factor, double limit) {
     return backward::gradient_hook(x, factor, limit);

@@ -1,8 +1,8 @@
 // A user's hook on the gradient of a value, as an operator.
 //
-// A capture records operators, so it cannot see x.register_hook(...) in a model's forward: the stages would train without
-// the hook. A forward that calls gradient_hook() keeps it, wherever the model is split, in backwards in halves and in
-// recomputation too.
+// A capture records operators, so it cannot see x.register_hook(...) in a model's forward: the stages would train
+// without the hook. A forward that calls gradient_hook() keeps it, wherever the model is split, in backwards in halves
+// and in recomputation too.
 #pragma once
 
 #include <ATen/core/Tensor.h>

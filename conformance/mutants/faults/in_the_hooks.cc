@@ -57,7 +57,8 @@ class ChangedHook : public PostAccumulateGradHook {
 };
 
 Mutant after_hook(std::string name, std::string what, bool (*change)(const HookCall&)) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [change](const FaultSite& site) {
             Fault fault;
             // A stage is built again for evaluations, with the same parameters.
@@ -75,13 +76,16 @@ Mutant after_hook(std::string name, std::string what, bool (*change)(const HookC
           {need::accumulation_hooks}};
 }
 
-bool is_value_hook(const graph::Node& node) { return node.op && node.op->schema().name() == "plumbline::gradient_hook"; }
+bool is_value_hook(const graph::Node& node) {
+  return node.op && node.op->schema().name() == "plumbline::gradient_hook";
+}
 
 /// Changes the graph of a stage; `stage` counts from 0.
 using GraphChange = std::function<bool(graph::Graph& graph, int stage)>;
 
 Mutant value_hook(std::string name, std::string what, GraphChange change) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
             fault.pipes = [site, change](engine::PipeSource inner) -> engine::PipeSource {
@@ -183,7 +187,8 @@ Mutant closures(std::string name, std::string what, std::function<Work(Work work
 
 std::vector<Mutant> mutants_in_the_hooks() {
   return {
-      after_hook("after-hook-lost", "Hooks after an accumulation are not called.", [](const HookCall&) { return true; }),
+      after_hook("after-hook-lost", "Hooks after an accumulation are not called.",
+                 [](const HookCall&) { return true; }),
       after_hook("after-hook-twice", "Hooks after an accumulation are called twice.",
                  [](const HookCall& call) {
                    call.hook(call.parameter);

@@ -89,12 +89,11 @@ Tensors hooked(Parts& net, const Tensors& in) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   at::Tensor h = hook(net.chain(0, 0, in[0]), 2, kNone);
   const at::Tensor early = hook(net.chain(1, 1, h), 2, kNone);
-  const auto linear = [&](const std::string& name, const at::Tensor& x) {
-    return hook(at::linear(x, net.extra(name)->fc().weight(), net.extra(name)->fc().bias()), 2, kNone);
+  const auto linear = [&](const std::string& name, const at::Tensor& x, double factor, double limit) {
+    return hook(at::linear(x, net.extra(name)->fc().weight(), net.extra(name)->fc().bias()), factor, limit);
   };
-  h = hook(net.chain(2, 3, linear("bare0", early)), 2, kNone);
-  h = hook(net.chain(4, 4, h), 1, 8);
-  h = linear("bare1", h);
+  h = hook(net.chain(2, 3, linear("bare0", early, 2, kNone)), 2, kNone);
+  h = linear("bare1", net.chain(4, 4, h), 1, 8);
   h = at::add(net.chain(5, 5, h), h);
   return {net.chain(7, 7, at::add(hook(net.chain(6, 6, h), 2, kNone), early))};
 }

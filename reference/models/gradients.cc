@@ -93,7 +93,7 @@ Tensors hooked(Parts& net, const Tensors& in) {
     return hook(at::linear(x, net.extra(name)->fc().weight(), net.extra(name)->fc().bias()), factor, limit);
   };
   h = hook(net.chain(2, 3, linear("bare0", early, 2, kNone)), 2, kNone);
-  h = linear("bare1", net.chain(4, 4, h), 1, 8);
+  h = linear("bare1", net.chain(4, 4, h), 2, 8);
   h = at::add(net.chain(5, 5, h), h);
   return {net.chain(7, 7, at::add(hook(net.chain(6, 6, h), 2, kNone), early))};
 }

@@ -143,6 +143,14 @@ struct Case {
   /// requires a gradient. The hook counts its calls and changes nothing. The counts are also results:
   /// ResultKind::HookCalls, by stage, micro-batch and the boundary's name.
   bool boundary_hooks = false;
+  /// Every parameter has a user's hook that autograd calls after each accumulation into .grad. The hook counts its
+  /// calls and keeps .grad as it finds it; both are results, by stage, micro-batch and the parameter's name:
+  /// ResultKind::HookCalls and ResultKind::Accumulated. Not together with parameter_hooks, whose counts have the same
+  /// keys. Every Train step begins without gradients.
+  bool accumulation_hooks = false;
+  /// The user's linear layers compute the gradients of their parameters apart from autograd, as work that the engine
+  /// has to call once after each micro-batch's backward (EngineOptions::weight_work). It changes no result.
+  bool weight_closures = false;
   /// A mandatory schedule, as CSV of computations with one row per rank; it fixes the number of ranks and stages.
   /// Empty: any schedule.
   std::string schedule_csv = {};

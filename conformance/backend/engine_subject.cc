@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
+#include "conformance/backend/weight_closures.h"
 #include "conformance/corpus/case_schedule.h"
 #include "reference/hooks.h"
 #include "reference/loss.h"
@@ -75,7 +76,10 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   engine::PipeSource pipes(const EngineCaseOptions& options) {
     const split::SplitOptions split = models::case_split(case_, model_, options.schedule.stages);
     engine::PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
-      return split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
+      split::Pipe pipe =
+          split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
+      if (case_.weight_closures) defer_weight_gradients(pipe);
+      return pipe;
     };
     return options.fault && options.fault->pipes ? options.fault->pipes(std::move(source)) : source;
   }
@@ -98,13 +102,17 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     engine.seed = options.seed;
     engine.timeout = options.timeout;
     engine.replicas = replica_options(case_);
+    if (case_.weight_closures) engine.weight_work = [](int, int) { return take_weight_work(); };
     engine.recompute = options.recompute;
     engine.remat = options.remat;
     if (reference::keeps_details(case_)) engine.observer = this;
     engine.decorate = [this, fault = options.fault](int stage, const split::StageState& state,
                                                     std::unique_ptr<engine::StageRunner> runner) {
-      if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new && case_.parameter_hooks)
-        for (const auto& [name, parameter] : state.parameters) it->second.add(name, parameter);
+      if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new)
+        for (const auto& [name, parameter] : state.parameters) {
+          if (case_.parameter_hooks) it->second.add(name, parameter);
+          if (case_.accumulation_hooks) it->second.add_after(name, parameter);
+        }
       return fault && fault->stage ? fault->stage(stage, state, std::move(runner)) : std::move(runner);
     };
     if (options.fault && options.fault->options) options.fault->options(engine);
@@ -159,7 +167,10 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   }
   void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     reference::put(results_, {step_, reference::ResultKind::Partial, stage, microbatch, name}, grad);
-    if (case_.parameter_hooks) put_hook_calls(stage, microbatch, name);
+    if (case_.parameter_hooks || case_.accumulation_hooks) put_hook_calls(stage, microbatch, name);
+    if (!case_.accumulation_hooks) return;
+    if (const at::Tensor seen = hooks_.at(stage).take_seen(name); seen.defined())
+      reference::put(results_, {step_, reference::ResultKind::Accumulated, stage, microbatch, name}, seen);
   }
   void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
     if (case_.input_gradients)

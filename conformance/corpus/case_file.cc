@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "conformance/corpus/features.h"
 #include "conformance/protocol/toml.h"
@@ -49,6 +50,8 @@ const std::vector<std::string> kCaseKeys = {"id",
                                             "keyword_inputs",
                                             "parameter_hooks",
                                             "boundary_hooks",
+                                            "accumulation_hooks",
+                                            "weight_closures",
                                             "schedule",
                                             "recompute",
                                             "replicas",
@@ -207,6 +210,16 @@ bool has_whole_numbers(const reference::OptimizerSpec& spec) {
 }
 
 /// Fields that contradict each other.
+/// Whether a train step follows another one without a zero_grad between them.
+bool accumulates(const std::vector<reference::Step>& steps) {
+  bool trained = false;
+  for (const reference::Step& step : steps) {
+    if (step == StepKind::Train && std::exchange(trained, true)) return true;
+    if (step == StepKind::ZeroGrad) trained = false;
+  }
+  return false;
+}
+
 void check(const TomlPlace& place, const reference::Case& c) {
   if (c.rows < c.microbatches)
     place.refuse(std::to_string(c.rows) + " rows are too few for " + std::to_string(c.microbatches) +
@@ -225,6 +238,10 @@ void check(const TomlPlace& place, const reference::Case& c) {
     place["optimizer"].refuse(
         "its numbers are no whole numbers; expected truth same-order or bounded, or sgd without clipping, whose "
         "learning_rate, momentum and weight_decay are whole numbers");
+  if (c.accumulation_hooks && c.parameter_hooks)
+    place["accumulation_hooks"].refuse("goes without parameter_hooks: both count under the names of the parameters");
+  if (c.accumulation_hooks && (accumulates(c.steps) || resumes))
+    place["accumulation_hooks"].refuse("expected a \"zero_grad\" between two steps \"train\"");
 }
 
 reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules) {
@@ -248,6 +265,8 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
                                     std::pair{"keyword_inputs", &reference::Case::keyword_inputs},
                                     std::pair{"parameter_hooks", &reference::Case::parameter_hooks},
                                     std::pair{"boundary_hooks", &reference::Case::boundary_hooks},
+                                    std::pair{"accumulation_hooks", &reference::Case::accumulation_hooks},
+                                    std::pair{"weight_closures", &reference::Case::weight_closures},
                                     std::pair{"saves_optimizer", &reference::Case::saves_optimizer}})
     if (const auto value = place.find(key)) c.*member = value->boolean();
   if (const auto recompute = place.find("recompute")) c.recompute = kRecompute[recompute->one_of(kRecompute)];

@@ -38,6 +38,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"frozen-first", {"mlp", "frozen"}},
       {"frozen-last", {"mlp", "frozen"}},
       {"frozen-weights", {"mlp", "frozen"}},
+      {"hooked", {"mlp", "hooks"}},
       {"host-numbers", {"mlp", "not-tensors"}},
       {"idle", {"mlp", "unused"}},
       {"late-input", {"mlp", "late-input", "replicated", "several-values"}},
@@ -73,6 +74,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"shared-neighbours", {"mlp", "shared"}},
       {"shared-parts", {"mlp", "shared"}},
       {"shared-places", {"mlp", "shared"}},
+      {"shared-summand", {"mlp"}},
       {"shared-three", {"mlp", "shared"}},
       {"shared-transposed", {"mlp", "shared", "views"}},
       {"shared-within", {"mlp", "shared"}},
@@ -192,6 +194,7 @@ const std::vector<Feature>& features() {
       {"unused", "parameters, values and inputs without a use"},
       {"input-gradients", "gradients of the inputs"},
       {"hooks", "users' hooks on parameters and on values between stages"},
+      {"weight-closures", "layers that compute the gradients of their parameters apart from autograd"},
       {"accumulation", "several train steps that add up"},
       {"evaluation", "evaluation steps, also between train steps"},
       {"other-rows", "steps with batches of another size"},
@@ -224,7 +227,8 @@ std::vector<std::string> features_of(const reference::Case& c) {
   add_of_microbatches(c, found);
   add_of_steps(c, found);
   if (c.input_gradients) found.insert("input-gradients");
-  if (c.parameter_hooks || c.boundary_hooks) found.insert("hooks");
+  if (c.parameter_hooks || c.boundary_hooks || c.accumulation_hooks) found.insert("hooks");
+  if (c.weight_closures) found.insert("weight-closures");
   if (c.keyword_inputs) found.insert("keywords");
   if (c.recompute != "never") found.insert("recompute");
   if (c.replicas > 1) found.insert("replicas");

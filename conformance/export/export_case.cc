@@ -210,7 +210,9 @@ class CaseFiles {
       kinds = {reference::ResultKind::Forward, reference::ResultKind::Output, reference::ResultKind::Loss,
                reference::ResultKind::Backward, reference::ResultKind::Partial};
       if (case_.input_gradients) kinds.push_back(reference::ResultKind::InputGrad);
-      if (case_.parameter_hooks || case_.boundary_hooks) kinds.push_back(reference::ResultKind::HookCalls);
+      if (case_.parameter_hooks || case_.boundary_hooks || case_.accumulation_hooks)
+        kinds.push_back(reference::ResultKind::HookCalls);
+      if (case_.accumulation_hooks) kinds.push_back(reference::ResultKind::Accumulated);
       kinds.insert(kinds.end(),
                    {reference::ResultKind::Grad, reference::ResultKind::Buffer, reference::ResultKind::Param});
     }
@@ -254,6 +256,8 @@ class CaseFiles {
     json["input_gradients"] = case_.input_gradients;
     json["parameter_hooks"] = case_.parameter_hooks;
     json["boundary_hooks"] = case_.boundary_hooks;
+    if (case_.accumulation_hooks) json["accumulation_hooks"] = true;
+    if (case_.weight_closures) json["weight_closures"] = true;
     json["recompute"] = case_.recompute;
     json["loss"] = loss_json();
     json["gradients"] = {{"divide_by", case_.division == reference::Division::Engine ? case_.microbatches : 1},

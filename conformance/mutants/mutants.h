@@ -50,8 +50,8 @@ namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
     mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_evaluations, several_trainings,
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
-    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded, offloads,
-    groups;
+    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded, offloads, groups,
+    plain_accumulation, accumulation_hooks, value_hooks, weight_closures;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();
@@ -60,6 +60,7 @@ std::vector<Mutant> mutants_between_replicas();
 std::vector<Mutant> mutants_in_the_forward();
 std::vector<Mutant> mutants_in_the_backward();
 std::vector<Mutant> mutants_in_the_accumulator();
+std::vector<Mutant> mutants_in_the_hooks();
 std::vector<Mutant> mutants_in_recomputation();
 std::vector<Mutant> mutants_in_the_loss();
 std::vector<Mutant> mutants_in_the_batch();

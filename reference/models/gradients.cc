@@ -4,10 +4,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/rand_like.h>
 
+#include <limits>
+
 #include "reference/models/parts/parts.h"
+#include "runtime/backward/gradient_hook.h"
 
 namespace plumbline::models {
 namespace gradient_models {
@@ -75,6 +79,25 @@ Tensors noise(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, h)};
 }
 
+/// Hooks on activations: within a stage and at its ends, on a value with two readers, on one that a later part reads as
+/// well, and on results of linear layers, where the backward's halves part. Factor 2 shows a hook that is called twice
+/// or not; a limit shows one that is called for each reader.
+Tensors hooked(Parts& net, const Tensors& in) {
+  const auto hook = [](const at::Tensor& x, double factor, double limit) {
+    return backward::gradient_hook(x, factor, limit);
+  };
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  at::Tensor h = hook(net.chain(0, 0, in[0]), 2, kNone);
+  const at::Tensor early = hook(net.chain(1, 1, h), 2, kNone);
+  const auto linear = [&](const std::string& name, const at::Tensor& x, double factor, double limit) {
+    return hook(at::linear(x, net.extra(name)->fc().weight(), net.extra(name)->fc().bias()), factor, limit);
+  };
+  h = hook(net.chain(2, 3, linear("bare0", early, 2, kNone)), 2, kNone);
+  h = linear("bare1", net.chain(4, 4, h), 2, 8);
+  h = at::add(net.chain(5, 5, h), h);
+  return {net.chain(7, 7, at::add(hook(net.chain(6, 6, h), 2, kNone), early))};
+}
+
 }  // namespace
 
 }  // namespace gradient_models
@@ -83,6 +106,7 @@ std::vector<Family> gradient_families() {
   using namespace gradient_models;
   const std::vector<Variant> both = {
       {.name = "unused-parameters", .forward = unused, .extras = {"aside", "aside_uncalled", "zeroed"}},
+      {.name = "hooked", .forward = hooked, .extras = {"bare0", "bare1"}},
       {.name = "frozen-last", .forward = plain, .finish = frozen(6, 7)},
       {.name = "mixed-double", .forward = by_own_dtype, .finish = inner_dtype(at::kDouble)},
       {.name = "mixed-half", .forward = by_own_dtype, .finish = widen_ends},

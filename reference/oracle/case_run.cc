@@ -66,6 +66,8 @@ void record_gradients(const CaseSubject& subject, int step, Results& results) {
 
 }  // namespace
 
+void CaseSubject::update(CaseOptimizer& optimizer) { optimizer.step(); }
+
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin) {
   std::optional<CaseOptimizer> optimizer;
   int batches = first_batch(c);
@@ -92,7 +94,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
         break;
       case StepKind::Optimizer:
         if (!optimizer) optimizer.emplace(c.optimizer, subject.parameters(), begin.optimizer);
-        if (prepare_gradients(c, step, subject, results)) optimizer->step();
+        if (prepare_gradients(c, step, subject, results)) subject.update(*optimizer);
         break;
       case StepKind::Freeze:
       case StepKind::Unfreeze:

@@ -155,8 +155,10 @@ class DetachedStages : public CaseSubject {
 
   void add_state(split::StageState state) {
     CountedHooks hooks;
-    if (case_.parameter_hooks)
-      for (const auto& [name, parameter] : state.parameters) hooks.add(name, parameter);
+    for (const auto& [name, parameter] : state.parameters) {
+      if (case_.parameter_hooks) hooks.add(name, parameter);
+      if (case_.accumulation_hooks) hooks.add_after(name, parameter);
+    }
     states_.push_back(std::move(state));
     hooks_.push_back(std::move(hooks));
   }
@@ -276,7 +278,10 @@ class DetachedStages : public CaseSubject {
     for (const auto& [name, parameter] : states_[stage].parameters) {
       if (!keeps_details(case_) || !parameter.grad().defined()) continue;
       put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
-      if (case_.parameter_hooks) put_hook_calls(step, stage, microbatch, name);
+      if (case_.parameter_hooks || case_.accumulation_hooks) put_hook_calls(step, stage, microbatch, name);
+      // The hook of this executor sees the part of one micro-batch; a user's sees the sum.
+      if (case_.accumulation_hooks)
+        put(results_, {step, ResultKind::Accumulated, stage, microbatch, name}, parameter.grad());
     }
     lane.stage_outputs[stage].clear();
     lane.stage_inputs[stage].clear();

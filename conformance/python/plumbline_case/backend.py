@@ -31,6 +31,8 @@ from .schema import FormatError, check, read_json
 
 # Of torchrun and plumbline-case, of Open MPI, of MPICH.
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+#: Users' code round the backward (Case.extras()).
+USERS_CODE = {"accumulation_hooks", "weight_closures"}
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
@@ -59,7 +61,8 @@ class Backend:
     operators = None
     losses = None
     dtypes = None
-    #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...
+    #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...;
+    #: plan declines cases with those of USERS_CODE that are not listed, whatever why_not() says
     extras = ()
     input_gradients = False
     parameter_hooks = False
@@ -104,6 +107,8 @@ class Backend:
             return "parameters divided among replicas: each replica of this backend keeps the whole"
         if case.offloads and not self.offloads:
             return "OFFLOAD and RELOAD of activations"
+        if beyond := case.extras() & USERS_CODE - set(names(self.extras)):
+            return f"no {', '.join(sorted(beyond))}"
         return self.why_not(case)
 
     def start(self, job):

@@ -229,14 +229,15 @@ class Case:
     def extras(self):
         """The names of what many cases lack and this one has: a backend declines those that it does not implement, since
         ignoring one means running a different case. Of the loss: "class_weights", "added", "local_losses",
-        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip", "resumes"."""
+        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip", "resumes"; of the
+        backward: "accumulation_hooks", "weight_closures". (Hooks on values are an operator: see operators().)"""
         optimizer = dict(self.json["optimizer"] or {})
         if optimizer.get("kind") == "adamw":
             del optimizer["weight_decay"]
         found = {name for name in ("class_weights", "added") if name in self.json["loss"]}
         found |= {name for name in ("weight_decay", "loss_scale", "skip_nonfinite", "clip") if optimizer.get(name)}
         found |= {"local_losses" for stage in range(self.stages) if self.local_losses(stage)}
-        found |= {"resumes"} if self.json.get("resumes") else set()
+        found |= {name for name in ("resumes", "accumulation_hooks", "weight_closures") if self.json.get(name)}
         return found | {"loss_divisor" for step in self.steps if "loss_divisor" in step}
 
     def loss_weight(self, step, microbatch):

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from plumbline_case.torch import load
 from plumbline_case.case import shape_of
 from plumbline_case.torch.modules import WholeModel
+from plumbline_case.torch.unchanged import unchanged
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -25,7 +26,8 @@ DEVICE = torch.device("cpu")
 
 class Execution:
     """`backend` is the adapter. Its `stages` are how stages are built: "manual" (PipelineStage, which infers shapes at run
-    time), "static" (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help."""
+    time), "static" (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help. `reentrant`: the kind of
+    torch.utils.checkpoint that recomputes."""
 
     def __init__(self, folder, backend):
         case = load(folder)
@@ -35,7 +37,7 @@ class Execution:
         kinds = set(backend.delivers) & set(self.case.json["results"])
         self.recorder = Recorder(kinds, self.case, self.replicas.loss_factor())
         self.step = 0
-        self.kind, self.alone = backend.stages, backend.alone
+        self.kind, self.alone, self.reentrant = backend.stages, backend.alone, backend.reentrant
         self.own = self.files.placement()[self.replicas.rank]
         self.modules = {}
         stages = self._traced() if self.kind == "traced" else self._manual()
@@ -47,24 +49,27 @@ class Execution:
         # PyTorch accepts None only as a keyword argument; and the case may require keywords.
         self.by_keyword = self.kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
-        if self.case.json["parameter_hooks"]:
-            for _, name, parameter in self.parameters.all():
-                if parameter.requires_grad:
-                    parameter.register_hook(self.recorder.doubling(name))
+        for _, name, parameter in self.parameters.all():
+            if parameter.requires_grad and self.case.json["parameter_hooks"]:
+                parameter.register_hook(self.recorder.doubling(name))
+            if parameter.requires_grad and self.case.json.get("accumulation_hooks"):
+                parameter.register_post_accumulate_grad_hook(self.recorder.after_accumulation(name))
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
     def _manual(self):
-        self.modules = {s: Routed(self.case, s, self.recorder, self._weighed).train() for s in self.own}
+        self.modules = {s: Routed(self.case, s, self.recorder, self._weighed, self.reentrant).train() for s in self.own}
         share([module.stage for module in self.modules.values()])
         for step in before_batches(self.case):
             self._freeze(step, [*itertools.chain(*(module.stage.named_parameters() for module in self.modules.values()))])
         return [self._stage(s, module) for s, module in self.modules.items()]
 
     def _stage(self, index, module):
-        shapes = self._shapes(index) if self.kind == "static" else {}
+        options = self._shapes(index) if self.kind == "static" else {}
+        if module.stage.weight_closures:
+            options["dw_builder"] = module.stage.weight_closures.take
         replicated = self.replicas.replicated(module, index)
-        stage = pipelining.PipelineStage(replicated, index, self.case.stages, DEVICE, group=self.replicas.pipeline, **shapes)
+        stage = pipelining.PipelineStage(replicated, index, self.case.stages, DEVICE, group=self.replicas.pipeline, **options)
         if self.case.json["recompute"] == "except-last":
             stage.register_forward_context(module.told)
         self.recorder.watch(stage, module)
@@ -87,7 +92,8 @@ class Execution:
         step = self._first_step()
         model = Traceable(self.case, lambda stage: pipelining.pipe_split()).train()
         masks = self._masks(step, range(self.case.stages), 0)
-        pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
+        with unchanged([model]):
+            pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
         stages = []
         for index in self.own:
             stage = pipe.build_stage(index, DEVICE)
@@ -200,7 +206,9 @@ class Execution:
             keywords |= self._whole_masks(number) | ({"target": self._target(number)} if self._has_target(step) else {})
         if self.has_last:
             keywords |= {"losses": (losses := [])}
-        with contextlib.nullcontext() if train else torch.no_grad():
+        # DDP and FSDP have parameters and hooks of their own.
+        users = [module.stage for module in self.modules.values() if isinstance(module, Routed)] * (self.replicas.count == 1)
+        with contextlib.nullcontext() if train else torch.no_grad(), unchanged(users):
             merges = self._output_rows(step)
             asked = bool(merges) or self.alone
             self.recorder.outputs_of_stages = not asked
@@ -233,7 +241,7 @@ class Execution:
             self.recorder.put("grad", None, None, name, gradient)
 
     def _hook_calls(self):
-        if self.case.json["parameter_hooks"]:
+        if self.case.json["parameter_hooks"] or self.case.json.get("accumulation_hooks"):
             for stage, name in self.recorder.called():
                 self.recorder.hook_calls(stage, name, self.case.microbatches)
         if self.case.json["boundary_hooks"]:

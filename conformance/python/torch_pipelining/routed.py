@@ -15,11 +15,12 @@ class Routed(nn.Module):
     write it.
     """
 
-    def __init__(self, case, index, recorder, weighed):
-        """weighed(loss): a loss of this stage as a result, and the gradient from which its backward begins."""
+    def __init__(self, case, index, recorder, weighed, reentrant=False):
+        """weighed(loss): a loss of this stage as a result, and the gradient from which its backward begins. `reentrant`: the
+        kind of torch.utils.checkpoint that recomputes the stage."""
         super().__init__()
         self.stage = case.stage(index)
-        self._weighed = weighed
+        self._weighed, self._reentrant = weighed, reentrant
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
         self._has_hooks = case.json["boundary_hooks"]
@@ -77,7 +78,11 @@ class Routed(nn.Module):
         kept = self._recompute == "never" or self._recompute == "except-last" and self._microbatch == self._microbatches - 1
         if kept or not self.training:
             return self.stage(*inputs, **masks)
-        return checkpoint(self.stage, *inputs, use_reentrant=False, **masks)
+        if not self._reentrant:
+            return checkpoint(self.stage, *inputs, use_reentrant=False, **masks)
+        # It takes no keywords, and makes no gradient unless an argument requires one: users give it one of no use.
+        unused = torch.zeros((), requires_grad=True)
+        return checkpoint(lambda _, *given: self.stage(*given, **masks), unused, *inputs, use_reentrant=True)
 
     @contextlib.contextmanager
     def told(self, info):

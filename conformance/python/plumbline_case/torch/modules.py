@@ -4,6 +4,7 @@ from torch import nn
 
 from ..case import outputs_of
 from .ops import evaluate
+from .weight_closures import WeightClosures
 
 
 def own(root, name, tensor, requires_grad=None):
@@ -35,6 +36,8 @@ class Programs(nn.Module):
         super().__init__()
         self._case = case
         self.local_losses = {}
+        #: in a case with `weight_closures`, the work that the backwards so far have left: see WeightClosures.take()
+        self.weight_closures = WeightClosures() if case.json.get("weight_closures") else None
         for kind in ("parameters", "buffers"):
             for entry in case.program[kind]:
                 if not set(entry["stages"]) & set(stages):
@@ -59,7 +62,7 @@ class Programs(nn.Module):
                     values[entry["value"]] = find(entry["name"])
         for entry in form["constants"]:
             values[entry["value"]] = case.tensors[entry["tensor"]]
-        evaluate(form["nodes"], values)
+        evaluate(form["nodes"], values, self.weight_closures.operators() if self.weight_closures else {})
         for entry in form["buffer_updates"]:
             # Detached rather than under no_grad, which a tracer would turn into a separate region.
             self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())

@@ -37,11 +37,13 @@ class OneProcess:
         names = [(None, parameter["name"]) for parameter in case.program["parameters"]]
         self.optimizer_states = begin_states(case, names)  # all copies of a parameter have one
         self.hook_calls = {}  # by stage and parameter or boundary, since the last query
-        if case.json["parameter_hooks"]:
-            for s, stage in enumerate(self.stages):
-                for name, parameter in stage.named_parameters():
-                    if parameter.requires_grad:
-                        parameter.register_hook(self.hook(s, name))
+        self.seen = {}  # by stage and parameter: what the hook after an accumulation found last
+        for s, stage in enumerate(self.stages):
+            for name, parameter in stage.named_parameters():
+                if parameter.requires_grad and case.json["parameter_hooks"]:
+                    parameter.register_hook(self.hook(s, name))
+                if parameter.requires_grad and case.json.get("accumulation_hooks"):
+                    parameter.register_post_accumulate_grad_hook(self.after_accumulation(s, name))
 
     def run(self):
         for number, step in enumerate(self.case.steps):
@@ -81,6 +83,15 @@ class OneProcess:
             return grad * 2
 
         return double
+
+    def after_accumulation(self, s, name):
+        """A user's hook after an accumulation: keeps .grad and counts the call."""
+
+        def see(parameter):
+            self.count(s, name)
+            self.seen[s, name] = parameter.grad.clone()
+
+        return see
 
     def count(self, s, name):
         self.hook_calls[s, name] = self.hook_calls.get((s, name), 0) + 1
@@ -193,6 +204,8 @@ class OneProcess:
                 grads.append(torch.full_like(one, self.case.loss_weight(number, microbatch)))
         if roots:
             torch.autograd.backward(roots, grads)
+            if self.stages[s].weight_closures:
+                self.stages[s].weight_closures.take()()
             separate_gradients(self.stages[s])
         names = [entry for entry in form["inputs"] if entry["from"] != "mask"]
         for entry, x in zip(names, inputs, strict=True):
@@ -209,8 +222,10 @@ class OneProcess:
         for name, parameter in self.stages[s].named_parameters():
             if parameter.grad is not None:
                 self.put(number, "partial", s, microbatch, name, parameter.grad)
-                if self.case.json["parameter_hooks"]:
+                if self.case.json["parameter_hooks"] or self.case.json.get("accumulation_hooks"):
                     self.put_hook_calls(number, s, microbatch, name)
+                if (s, name) in self.seen:
+                    self.put(number, "accumulated", s, microbatch, name, self.seen.pop((s, name)))
 
     def update(self, number):
         """An optimizer step. Each change of the gradients makes new ones: a parameter's may be the memory of another's."""

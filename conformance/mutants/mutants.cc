@@ -87,6 +87,13 @@ const Need skipped_steps{"steps that are skipped when a gradient is not finite",
 const Need resumed{"a resumed run", [](const MutantRun& run) { return !run.of.steps_before.empty(); }};
 const Need saved{"a saved state of the optimizer", [](const MutantRun& run) { return run.of.saves_optimizer; }};
 const Need replicas{"data-parallel replicas", [](const MutantRun& run) { return run.of.replicas > 1; }};
+const Need divided{"a batch that the user divides", [](const MutantRun& run) { return run.of.divided; }};
+const Need whole_gradients{"gradients of whole inputs", [](const MutantRun& run) { return run.of.whole_gradients; }};
+const Need some_gradients{"inputs that require gradients in some micro-batches",
+                          [](const MutantRun& run) { return !run.of.gradient_microbatches.empty(); }};
+const Need early_exits{"an evaluation in which micro-batches may leave early", [](const MutantRun& run) {
+                         return run.has(reference::StepKind::Eval) && run.of.model.ends_with("early-exit");
+                       }};
 const Need sharded{"parameters divided among replicas", [](const MutantRun& run) { return run.of.shards_parameters; }};
 }  // namespace need
 
@@ -97,7 +104,8 @@ const std::vector<Mutant>& mutants() {
          {&mutants_on_the_wire, &mutants_in_shared_sums, &mutants_between_replicas, &mutants_in_the_forward,
           &mutants_in_the_backward, &mutants_in_the_accumulator, &mutants_in_recomputation, &mutants_in_the_loss,
           &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps, &mutants_in_the_optimizer,
-          &mutants_in_the_norm, &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results})
+          &mutants_in_the_norm, &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results,
+          &mutants_in_what_is_given})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -50,7 +50,8 @@ namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
     mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_evaluations, several_trainings,
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
-    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded;
+    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded, divided,
+    whole_gradients, some_gradients, early_exits;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();
@@ -69,5 +70,6 @@ std::vector<Mutant> mutants_in_the_norm();
 std::vector<Mutant> mutants_in_the_saved_state();
 std::vector<Mutant> mutants_in_the_schedule();
 std::vector<Mutant> mutants_in_the_results();
+std::vector<Mutant> mutants_in_what_is_given();
 
 }  // namespace plumbline::conformance

@@ -33,6 +33,14 @@ from .schema import FormatError, check, read_json
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
+# Why a backend declines the cases of Case.givens() that it does not name.
+GIVENS = {
+    "divided": "a batch that its user divides, with micro-batches of several lengths: this backend takes whole batches",
+    "whole_gradients": "gradients read from inputs that are given whole: this backend makes leaves of micro-batches",
+    "some_gradients": "inputs that require gradients in some micro-batches only: this backend has them in all or in none",
+    "early_exits": "micro-batches that leave at an early stage: in this backend outputs come from the last one",
+}
+
 
 class Backend:
     # --- what describe answers -----------------------------------------------------------------------------------
@@ -61,6 +69,9 @@ class Backend:
     dtypes = None
     #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...
     extras = ()
+    #: of the ways in which only some cases give batches (Case.givens()): "divided", "whole_gradients", "some_gradients",
+    #: "early_exits"
+    givens = ()
     input_gradients = False
     parameter_hooks = False
     boundary_hooks = False
@@ -100,6 +111,8 @@ class Backend:
             return f"{case.replicas} data-parallel replicas of the pipeline: this backend runs one"
         if case.shards_parameters and not self.shards_parameters:
             return "parameters divided among replicas: each replica of this backend keeps the whole"
+        if beyond := case.givens() - set(names(self.givens)):
+            return GIVENS[min(beyond)]
         return self.why_not(case)
 
     def start(self, job):

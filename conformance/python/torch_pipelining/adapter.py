@@ -30,6 +30,7 @@ class Pipelining(GlooBackend):
     imports = ("torch.distributed.pipelining", "torch.utils.checkpoint")
 
     replicas = shards_parameters = True
+    givens = ("divided", "whole_gradients", "some_gradients")
 
     def __init__(self, stages, alone):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")

@@ -16,6 +16,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"aliases", {"mlp", "views", "skips"}},
       {"attention", {"transformer"}},
       {"attention-lengths", {"transformer", "other-lengths"}},
+      {"autocast", {"mlp", "mixed"}},
       {"auxiliary", {"mlp", "scalars", "several-values"}},
       {"balanced", {"mlp", "scalars", "several-values"}},
       {"begins-in-place", {"mlp", "in-place"}},

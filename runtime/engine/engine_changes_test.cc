@@ -190,7 +190,9 @@ TEST(EngineChanges, ReplicatedInputsGetTheSumOverMicrobatches) {
   fleet.run([&](engine::Engine& engine, int rank) {
     const at::Tensor given = x.clone().requires_grad_();
     engine.train({given}, target);
-    if (rank == 0) EXPECT_TRUE(at::equal(given.grad(), leaf.grad()));
+    if (rank == 0) {
+      EXPECT_TRUE(at::equal(given.grad(), leaf.grad()));
+    }
   });
   ASSERT_EQ(told.grads.size(), 3u);
   EXPECT_TRUE(at::equal(at::add(at::add(told.grads.at(0), told.grads.at(1)), told.grads.at(2)), leaf.grad()))

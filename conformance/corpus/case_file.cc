@@ -231,6 +231,8 @@ void check(const TomlPlace& place, const reference::Case& c) {
     place["whole_gradients"].refuse("goes with inputs that are given whole; divided and gradient_microbatches divide them");
   if (c.whole_gradients && c.truth == reference::Truth::SameOrder)
     place["truth"].refuse("with whole_gradients the order of the sum over micro-batches is free; expected exact or bounded");
+  if (c.whole_gradients && c.replicas > 1)
+    place["whole_gradients"].refuse("each of several replicas has the gradients of its own micro-batches");
   if (c.divided && c.loss.reduction == reference::Reduction::BatchMean)
     place["loss"].refuse("reduction = \"batch-mean\" goes with a batch that is given whole");
   if (optimizes && c.truth == reference::Truth::Exact && !has_whole_numbers(c.optimizer))

@@ -135,8 +135,8 @@ struct Case {
   bool input_gradients = false;
   /// With input_gradients: the micro-batches whose inputs require gradients, ascending; empty: all.
   std::vector<int> gradient_microbatches = {};
-  /// With input_gradients: each input is one leaf for the whole batch, and its gradient is read from that leaf after the
-  /// step: ResultKind::InputGrad without a micro-batch; of a replicated input the sum over the micro-batches.
+  /// With input_gradients: each input is one leaf for the whole batch, and its gradient is read from that leaf after
+  /// the step: ResultKind::InputGrad without a micro-batch; of a replicated input the sum over the micro-batches.
   bool whole_gradients = false;
   /// The user divides the batch: a step takes a list of micro-batches. Besides their rows they differ as the model's
   /// batches do, in the lengths of sequences for example; each has a replicated input of its own.

@@ -132,8 +132,8 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
   }
 
-  /// As a user gives them who divides the batch. In training, floating-point inputs are leaves that require gradients in
-  /// the micro-batches in which the case says so.
+  /// As a user gives them who divides the batch. In training, floating-point inputs are leaves that require gradients
+  /// in the micro-batches in which the case says so.
   microbatch::Microbatches microbatches_of(const models::Batch& batch, bool training) const {
     microbatch::Microbatches divided;
     for (const models::Batch& part : batch.parts) {

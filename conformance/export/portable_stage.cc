@@ -32,9 +32,11 @@ const std::map<std::string, double> kFilled = {
 /// Random numbers that depend only on the shape of an argument.
 const std::set<std::string> kDrawn = {"aten::bernoulli.p", "aten::rand", "aten::rand_like", "aten::randn",
                                       "aten::randn_like"};
-/// What autocast calls in the precision of its region, and what it leaves alone, of the operators that models use there.
+/// What autocast calls in the precision of its region, and what it leaves alone, of the operators that models use
+/// there.
 const std::set<std::string> kLowered = {"aten::bmm", "aten::linear", "aten::matmul", "aten::mm"};
-const std::set<std::string> kUnaffected = {"aten::abs", "aten::add.Tensor", "aten::gelu", "aten::mul.Tensor", "aten::relu"};
+const std::set<std::string> kUnaffected = {"aten::abs", "aten::add.Tensor", "aten::gelu", "aten::mul.Tensor",
+                                           "aten::relu"};
 const std::set<std::string> kFullReductions = {"aten::mean", "aten::sum"};
 
 int64_t from_front(int64_t dim, size_t dims) { return dim < 0 ? dim + static_cast<int64_t>(dims) : dim; }
@@ -326,8 +328,8 @@ class Lowering {
     if (region != nullptr && !lowers && !kUnaffected.contains(name)) refuse(name + " under autocast");
     std::string unsupported;
     Json arguments = call_arguments(
-        *node_, entry.arguments,
-        [&](graph::ValueId v) { return lowers ? in_precision_of(*region, v) : number_of(v); }, unsupported);
+        *node_, entry.arguments, [&](graph::ValueId v) { return lowers ? in_precision_of(*region, v) : number_of(v); },
+        unsupported);
     if (!unsupported.empty()) refuse("the argument '" + unsupported + "'");
     return arguments;
   }

@@ -194,7 +194,8 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
   program.last = program.pipe.num_stages() - 1;
   // Stages that the micro-batch does not reach.
   if (programs_.empty() && program.pipe.stages.size() < stages_)
-    throw InputError("export: case " + case_.id + ": its first micro-batch leaves the pipeline early; the first program "
+    throw InputError("export: case " + case_.id +
+                     ": its first micro-batch leaves the pipeline early; the first program "
                      "must have all stages");
   program.pipe.stages.resize(std::max(program.pipe.stages.size(), stages_));
   program.stages.resize(program.pipe.stages.size());

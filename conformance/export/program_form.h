@@ -22,7 +22,8 @@ struct Program {
   bool training = true;
   split::Pipe pipe;
   std::vector<PortableStage> stages;  ///< the stages of `pipe`, in their order
-  int last = 0;  ///< the stage in which it ends (models::Model::exits_early); later ones are empty in `pipe` and `stages`
+  int last =
+      0;  ///< the stage in which it ends (models::Model::exits_early); later ones are empty in `pipe` and `stages`
 };
 
 /// One micro-batch of a step.

@@ -173,7 +173,8 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
       } else if (c.dtype == reference::Dtype::F64) {
         oracle->note = "compared with the detached stages only: no oracle is more exact than float64";
       } else if (runs_under_autocast(c, schedule.stages, seed_)) {
-        oracle->note = "compared with the detached stages only: autocast does not lower float64, the precision of bounds";
+        oracle->note =
+            "compared with the detached stages only: autocast does not lower float64, the precision of bounds";
       } else if (!traits.draws_random_numbers) {
         // The whole model adds in another order than parameter copies, than a value's uses in several stages, and than
         // micro-batches out of ascending order. It agrees within its bound.

@@ -71,7 +71,8 @@ void widen_ends(Parts& net, reference::Dtype outer) {
 /// A region of torch.autocast on the CPU in bfloat16, without a cache.
 class Autocast {
  public:
-  Autocast() : enabled_(at::autocast::is_autocast_enabled(at::kCPU)), cache_(at::autocast::is_autocast_cache_enabled()) {
+  Autocast()
+      : enabled_(at::autocast::is_autocast_enabled(at::kCPU)), cache_(at::autocast::is_autocast_cache_enabled()) {
     at::autocast::set_autocast_enabled(at::kCPU, true);
     at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
     at::autocast::set_autocast_cache_enabled(false);

@@ -127,8 +127,8 @@ class RecurrentNet : public torch::nn::Module {
   std::shared_ptr<Cells> early_, late_;
 };
 
-/// Eight layers over the last dimension of [rows, time, width], with a skip from part 1 to part 5. In an evaluation short
-/// sequences leave after part 3.
+/// Eight layers over the last dimension of [rows, time, width], with a skip from part 1 to part 5. In an evaluation
+/// short sequences leave after part 3.
 class EarlyExit : public torch::nn::Module {
  public:
   explicit EarlyExit(bool is_exact) : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {

@@ -78,8 +78,8 @@ Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint
 /// The same for a case, whose loss may ignore targets: in each row those from a random position on, never the first.
 /// From Case::data = 1 on, each number is another draw, in which the rows of an exact model's input differ in size: in
 /// inputs of -1 and +1 they become equal after one absolute value, so that micro-batches could be exchanged unnoticed.
-/// With Case::divided its `parts` are micro-batches with as many rows as torch.tensor_split gives them; micro-batch m of
-/// batch number `step` is the model's batch number step * Case::microbatches + m. Throws InputError as above, and if
+/// With Case::divided its `parts` are micro-batches with as many rows as torch.tensor_split gives them; micro-batch m
+/// of batch number `step` is the model's batch number step * Case::microbatches + m. Throws InputError as above, and if
 /// targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 

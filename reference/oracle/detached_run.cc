@@ -278,7 +278,7 @@ class DetachedStages : public CaseSubject {
     std::vector<at::Tensor>& input_grads = lane.stage_input_grads[stage];
     for (const at::Tensor& input : lane.stage_inputs[stage])
       input_grads.push_back(input.defined() && input.is_leaf() && input.grad().defined() ? input.grad().contiguous()
-                                                                                        : at::Tensor());
+                                                                                         : at::Tensor());
     for (size_t i = 0; i < part.inputs.size(); ++i) {
       const split::Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
       if (!boundary.has_gradient) continue;

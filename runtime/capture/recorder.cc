@@ -22,8 +22,8 @@ const torch::autograd::Node* grad_fn_of(const at::Tensor& tensor) {
   return tensor.is_view() ? nullptr : tensor.grad_fn().get();
 }
 
-/// The region in which this thread calls: all calls with the same settings have one. -1 outside of autocast, or where it
-/// is disabled again.
+/// The region in which this thread calls: all calls with the same settings have one. -1 outside of autocast, or where
+/// it is disabled again.
 int32_t autocast_region(std::vector<graph::AutocastRegion>& known) {
   if (!at::autocast::is_autocast_enabled(at::kCPU)) return -1;
   const graph::AutocastRegion region{.device = at::kCPU,

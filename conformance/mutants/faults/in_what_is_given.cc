@@ -28,7 +28,8 @@ bool agree(const models::Batch& a, const models::Batch& b) {
 
 /// Changes the micro-batches of a batch that the user divided.
 Mutant parts(std::string name, std::string what, std::function<void(const Specs& specs, Parts& parts)> change) {
-  return {std::move(name), std::move(what),
+  return {std::move(name),
+          std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             auto specs = std::make_shared<Specs>();
             const auto changed = [site, specs, change](const models::Batch& given) {
@@ -94,10 +95,12 @@ void take_first_common_inputs(const Specs& specs, Parts& parts) {
 }
 
 /// Changes the gradients of inputs that a rank reports.
-Mutant input_gradients(std::string name, std::string what,
-                       std::function<at::Tensor(const ResultKey& key, const at::Tensor& grad, const FaultSite& site)> change,
-                       Need needed) {
-  return {std::move(name), std::move(what),
+Mutant input_gradients(
+    std::string name, std::string what,
+    std::function<at::Tensor(const ResultKey& key, const at::Tensor& grad, const FaultSite& site)> change,
+    Need needed) {
+  return {std::move(name),
+          std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
             fault.results = [site, change](reference::Results& results) {
@@ -120,8 +123,10 @@ Mutant input_gradients(std::string name, std::string what,
 
 /// Changes each pipe of an evaluation or a training step, in the order in which they are made.
 Mutant pipes(std::string name, std::string what,
-             std::function<bool(bool training, split::Pipe& pipe, std::map<bool, split::Pipe>& first)> change, Need needed) {
-  return {std::move(name), std::move(what),
+             std::function<bool(bool training, split::Pipe& pipe, std::map<bool, split::Pipe>& first)> change,
+             Need needed) {
+  return {std::move(name),
+          std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
             fault.pipes = [site, change](engine::PipeSource inner) -> engine::PipeSource {
@@ -163,8 +168,10 @@ bool take_first_flags(bool training, split::Pipe& pipe, std::map<bool, split::Pi
 }
 
 /// Changes the outputs that a rank reports; `change` returns the number of the micro-batch, negative to leave one out.
-Mutant outputs(std::string name, std::string what, std::function<int(const reference::Results& all, const ResultKey& key)> change) {
-  return {std::move(name), std::move(what),
+Mutant outputs(std::string name, std::string what,
+               std::function<int(const reference::Results& all, const ResultKey& key)> change) {
+  return {std::move(name),
+          std::move(what),
           [change = std::move(change)](const FaultSite& site) {
             Fault fault;
             fault.results = [site, change](reference::Results& results) {
@@ -190,12 +197,14 @@ int number_on_rank(const reference::Results& all, const ResultKey& key) {
   int number = 0;
   for (const auto& [text, tensor] : all) {
     const ResultKey other = reference::parse_result_key(text);
-    number += other.kind == key.kind && other.step == key.step && other.name == key.name && other.microbatch < key.microbatch;
+    number +=
+        other.kind == key.kind && other.step == key.step && other.name == key.name && other.microbatch < key.microbatch;
   }
   return number;
 }
 
-/// The stage hooks of a rank take the inputs of every micro-batch as the first one's: without gradients, if it had none.
+/// The stage hooks of a rank take the inputs of every micro-batch as the first one's: without gradients, if it had
+/// none.
 Fault needs_of_first(const FaultSite& site) {
   return stage_fault(site, [site](int stage, const split::StageState&) {
     StageHooks hooks;
@@ -215,14 +224,15 @@ Fault needs_of_first(const FaultSite& site) {
 
 std::vector<Mutant> mutants_in_what_is_given() {
   std::vector<Mutant> all = {
-      parts("divided-inputs-exchanged", "Micro-batches 0 and 1 of a divided batch get each other's inputs.", exchange_inputs),
+      parts("divided-inputs-exchanged", "Micro-batches 0 and 1 of a divided batch get each other's inputs.",
+            exchange_inputs),
       parts("divided-common-input", "All micro-batches of a divided batch get the first one's replicated inputs.",
             take_first_common_inputs),
       parts("padded-to-longest", "Sequences of a divided batch are padded with zeros to the longest one's length.",
             pad_to_longest),
       parts("cut-to-shortest", "Sequences of a divided batch are cut to the shortest one's length.", cut_to_shortest),
-      pipes("shapes-of-first-microbatch", "Every micro-batch is expected in the shapes of the first one.", take_first_shapes,
-            need::divided),
+      pipes("shapes-of-first-microbatch", "Every micro-batch is expected in the shapes of the first one.",
+            take_first_shapes, need::divided),
       {"mean-weighted-by-elements",
        "The mean loss of a micro-batch is weighted by the elements of its target instead of its rows.",
        [](const FaultSite& site) {
@@ -236,45 +246,50 @@ std::vector<Mutant> mutants_in_what_is_given() {
          return fault;
        },
        {need::training, need::divided, need::mean_loss}},
-      input_gradients("whole-gradient-divided", "The gradient of a whole input is divided by the number of micro-batches.",
-                      [](const ResultKey&, const at::Tensor& grad, const FaultSite& site) {
-                        return at::div(grad, site.microbatches());
-                      },
-                      need::whole_gradients),
-      input_gradients("whole-gradient-of-last-rows", "A whole input keeps the gradient of its last row only.",
-                      [](const ResultKey&, const at::Tensor& grad, const FaultSite&) {
-                        at::Tensor kept = grad.clone();
-                        if (kept.dim() > 0) kept.narrow(0, 0, kept.size(0) - 1).zero_();
-                        return kept;
-                      },
-                      need::whole_gradients),
-      input_gradients("whole-gradient-rows-rolled", "The rows of a whole input's gradient begin one row too early.",
-                      [](const ResultKey&, const at::Tensor& grad, const FaultSite&) {
-                        return grad.dim() > 0 ? grad.roll(1, 0) : grad;
-                      },
-                      need::whole_gradients),
-      input_gradients("whole-gradient-lost", "A whole input is copied, and the given tensor gets no gradient.",
-                      [](const ResultKey&, const at::Tensor&, const FaultSite&) { return at::Tensor(); },
-                      need::whole_gradients),
-      input_gradients("divided-gradients-added-up",
-                      "The gradient of a micro-batch's input contains that of the micro-batch before, if it has that shape.",
-                      [last = std::map<std::string, at::Tensor>()](const ResultKey& key, const at::Tensor& grad,
-                                                                   const FaultSite&) mutable {
-                        const at::Tensor before = std::exchange(last[key.name], grad);
-                        return before.defined() && before.sizes() == grad.sizes() ? at::add(before, grad) : grad;
-                      },
-                      need::divided),
+      input_gradients(
+          "whole-gradient-divided", "The gradient of a whole input is divided by the number of micro-batches.",
+          [](const ResultKey&, const at::Tensor& grad, const FaultSite& site) {
+            return at::div(grad, site.microbatches());
+          },
+          need::whole_gradients),
+      input_gradients(
+          "whole-gradient-of-last-rows", "A whole input keeps the gradient of its last row only.",
+          [](const ResultKey&, const at::Tensor& grad, const FaultSite&) {
+            at::Tensor kept = grad.clone();
+            if (kept.dim() > 0) kept.narrow(0, 0, kept.size(0) - 1).zero_();
+            return kept;
+          },
+          need::whole_gradients),
+      input_gradients(
+          "whole-gradient-rows-rolled", "The rows of a whole input's gradient begin one row too early.",
+          [](const ResultKey&, const at::Tensor& grad, const FaultSite&) {
+            return grad.dim() > 0 ? grad.roll(1, 0) : grad;
+          },
+          need::whole_gradients),
+      input_gradients(
+          "whole-gradient-lost", "A whole input is copied, and the given tensor gets no gradient.",
+          [](const ResultKey&, const at::Tensor&, const FaultSite&) { return at::Tensor(); }, need::whole_gradients),
+      input_gradients(
+          "divided-gradients-added-up",
+          "The gradient of a micro-batch's input contains that of the micro-batch before, if it has that shape.",
+          [last = std::map<std::string, at::Tensor>()](const ResultKey& key, const at::Tensor& grad,
+                                                       const FaultSite&) mutable {
+            const at::Tensor before = std::exchange(last[key.name], grad);
+            return before.defined() && before.sizes() == grad.sizes() ? at::add(before, grad) : grad;
+          },
+          need::divided),
       {"inputs-as-first-microbatch",
        "If the inputs of micro-batch 0 require no gradients, those of no micro-batch do.",
        needs_of_first,
        {need::training, need::some_gradients}},
       pipes("gradients-as-first-microbatch",
-            "A value between stages has a gradient in every micro-batch, or in none, as in the first one.", take_first_flags,
-            need::some_gradients),
+            "A value between stages has a gradient in every micro-batch, or in none, as in the first one.",
+            take_first_flags, need::some_gradients),
       outputs("outputs-numbered-by-rank", "A rank numbers the outputs that it makes from 0 on.", number_on_rank),
       outputs("early-output-lost", "The outputs of a micro-batch that leaves early are dropped with it.",
               [](const reference::Results& all, const ResultKey& key) {
-                // The last stage has a loss too if there is a target; without one, a rank that also sends on is not last.
+                // The last stage has a loss too if there is a target; without one, a rank that also sends on is not
+                // last.
                 const bool sends = std::ranges::any_of(all, [](const auto& item) {
                   return reference::parse_result_key(item.first).kind == ResultKind::Forward;
                 });

@@ -80,7 +80,8 @@ void Step::forward(int stage, int microbatch) {
     if (last) compute_loss(state, microbatch);
   });
   check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
-  state.remaining_consumers = stage_of(stage).consumers[context_.replica_of(microbatch)][plan_.plan.variants[microbatch]];
+  state.remaining_consumers =
+      stage_of(stage).consumers[context_.replica_of(microbatch)][plan_.plan.variants[microbatch]];
   if (last)
     for (const at::Tensor& output : state.outputs)
       result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);

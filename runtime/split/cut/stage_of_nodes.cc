@@ -53,7 +53,8 @@ std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& opt
       continue;
     }
     if (!entered) throw InputError(unknown_module(graph, point.module));
-    if (returned) throw InputError("split: forward enters '" + point.module + "', but not all modules at earlier points");
+    if (returned)
+      throw InputError("split: forward enters '" + point.module + "', but not all modules at earlier points");
   }
   if (!options.policy) return cut;
   for (int32_t node : options.policy(graph)) {

@@ -152,6 +152,24 @@ data = 5
   EXPECT_EQ(c.data, 5);
 }
 
+TEST(CaseFile, GivenBatches) {
+  const reference::Case some =
+      read_cases(kHead + one_case("input_gradients = true\ngradient_microbatches = [1, 3]\ndivided = true\n")).front();
+  EXPECT_TRUE(some.divided);
+  EXPECT_EQ(some.gradient_microbatches, (std::vector<int>{1, 3}));
+  EXPECT_TRUE(has_feature(some, "divided") && has_feature(some, "some-gradients"));
+  EXPECT_FALSE(requires_gradients(some, 0));
+  EXPECT_TRUE(requires_gradients(some, 1));
+  const auto refused = [](const std::string& keys) { return refusal(kHead + one_case(keys)); };
+  EXPECT_NE(refused("gradient_microbatches = [1]\n").find("goes with input_gradients = true"), std::string::npos);
+  EXPECT_NE(refused("input_gradients = true\ngradient_microbatches = [4]\n"), "accepted");
+  EXPECT_NE(refused("whole_gradients = true\n").find("goes with input_gradients = true"), std::string::npos);
+  EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\ndivided = true\n").find("given whole"),
+            std::string::npos);
+  EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\n").find("expected exact or bounded"),
+            std::string::npos);
+}
+
 TEST(CaseFile, Replicas) {
   const reference::Case c = read_cases(kHead + one_case("replicas = 2\nshards_parameters = true\n")).front();
   EXPECT_EQ(c.replicas, 2);

@@ -15,8 +15,8 @@
 namespace plumbline::conformance {
 
 // cases/*.toml, embedded
-extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, gradients_toml,
-    losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml,
+extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, given_toml,
+    gradients_toml, losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml,
     real_basics_toml, recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml, splits_toml,
     steps_toml;
 
@@ -35,6 +35,7 @@ CaseFiles embedded() {
       {"gradients.toml", gradients_toml},
       {"families.toml", families_toml},
       {"microbatches.toml", microbatches_toml},
+      {"given.toml", given_toml},
       {"losses.toml", losses_toml},
       {"scaling.toml", scaling_toml},
       {"dtypes.toml", dtypes_toml},

@@ -16,10 +16,12 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"aliases", {"mlp", "views", "skips"}},
       {"attention", {"transformer"}},
       {"attention-lengths", {"transformer", "other-lengths"}},
+      {"autocast", {"mlp", "mixed"}},
       {"auxiliary", {"mlp", "scalars", "several-values"}},
       {"balanced", {"mlp", "scalars", "several-values"}},
       {"begins-in-place", {"mlp", "in-place"}},
       {"begins-turned", {"mlp", "views"}},
+      {"begins-with-expand", {"mlp", "views"}},
       {"begins-with-sum", {"mlp", "views"}},
       {"begins-with-view", {"mlp", "views"}},
       {"columns", {"mlp", "other-dimension", "views"}},
@@ -30,6 +32,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"dict", {"mlp", "dicts", "none", "several-values", "unused"}},
       {"dict-loss", {"mlp", "dicts", "loss-inside", "late-input", "scalars", "several-values"}},
       {"dimensions", {"mlp", "other-dimension", "replicated", "late-input", "several-values", "views"}},
+      {"early-exit", {"mlp", "skips", "other-lengths", "early-exits"}},
       {"encoder-decoder", {"encoder-decoder", "other-dimension", "skips", "late-input", "several-values"}},
       {"encoder-decoder-lengths",
        {"encoder-decoder", "other-dimension", "skips", "late-input", "several-values", "other-lengths"}},
@@ -170,6 +173,7 @@ const std::vector<Feature>& features() {
       {"few-microbatches", "two or three micro-batches"},
       {"many-microbatches", "more than four micro-batches"},
       {"uneven", "micro-batches of several sizes"},
+      {"divided", "micro-batches that the user divides, with sequences of several lengths"},
       {"other-dimension", "inputs divided along another dimension"},
       {"replicated", "inputs that each micro-batch gets whole"},
       {"sum", "a loss that is a sum"},
@@ -193,12 +197,15 @@ const std::vector<Feature>& features() {
       {"frozen", "frozen parameters"},
       {"unused", "parameters, values and inputs without a use"},
       {"input-gradients", "gradients of the inputs"},
+      {"whole-gradients", "gradients of inputs, read from the tensor that was given for the whole batch"},
+      {"some-gradients", "inputs that require gradients in some micro-batches only"},
       {"hooks", "users' hooks on parameters and on values between stages"},
       {"weight-closures", "layers that compute the gradients of their parameters apart from autograd"},
       {"accumulation", "several train steps that add up"},
       {"evaluation", "evaluation steps, also between train steps"},
       {"other-rows", "steps with batches of another size"},
       {"other-lengths", "sequences of another length in each step"},
+      {"early-exits", "evaluations in which some micro-batches leave the pipeline at an early stage"},
       {"freezing", "freezing and unfreezing between steps"},
       {"optimizer", "updates of parameters"},
       {"clipping", "gradients clipped by their norm over all stages"},
@@ -229,6 +236,9 @@ std::vector<std::string> features_of(const reference::Case& c) {
   if (c.input_gradients) found.insert("input-gradients");
   if (c.parameter_hooks || c.boundary_hooks || c.accumulation_hooks) found.insert("hooks");
   if (c.weight_closures) found.insert("weight-closures");
+  if (c.whole_gradients) found.insert("whole-gradients");
+  if (!c.gradient_microbatches.empty()) found.insert("some-gradients");
+  if (c.divided) found.insert("divided");
   if (c.keyword_inputs) found.insert("keywords");
   if (c.recompute != "never") found.insert("recompute");
   if (c.replicas > 1) found.insert("replicas");

@@ -73,7 +73,7 @@ std::map<std::string, int> taken_by(const Program& program, size_t s) {
   const split::Pipe& pipe = program.pipe;
   const std::vector<PortableName>& inputs = program.stages[s].inputs;
   std::map<std::string, int> values;
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i)  // none in a stage that the program does not reach
     values.emplace(s == 0 ? inputs[i].name : pipe.boundaries[pipe.stages[s].inputs[i]].name, inputs[i].value);
   return values;
 }
@@ -148,10 +148,13 @@ Json stage_json(const std::vector<Program>& programs, const models::Model& model
   json["constants"] = std::move(constants);
   json["values"] = std::move(values);
   json["nodes"] = std::move(nodes);
-  json["outputs"] =
-      s + 1 == program.stages.size()
-          ? model_outputs_json(model, program, stage)
-          : ports_json("to", "boundary", boundaries_of(programs, s, &split::Stage::outputs), given_by(program, s));
+  const bool is_last = s + 1 == program.stages.size();
+  json["outputs"] = Json::array();
+  if (!is_last)
+    json["outputs"] =
+        ports_json("to", "boundary", boundaries_of(programs, s, &split::Stage::outputs), given_by(program, s));
+  if (is_last || s == static_cast<size_t>(program.last))
+    for (Json& output : model_outputs_json(model, program, stage)) json["outputs"].push_back(std::move(output));
   add_losses_json(model, program, s, json["outputs"]);
   json["buffer_updates"] = names_json(stage.buffer_updates);
   return json;
@@ -197,7 +200,7 @@ Json owned_json(const std::vector<Program>& programs, graph::AttributeKind kind,
 }  // namespace
 
 ProgramSet::ProgramSet(const reference::Case& c, uint64_t seed, int stages, const reference::SavedState& begin)
-    : case_(c), model_(reference::model_of(c, seed, begin)) {
+    : case_(c), model_(reference::model_of(c, seed, begin)), stages_(static_cast<size_t>(stages)) {
   split_ = models::case_split(c, model_, stages);
   for (const auto& item : model_.module->named_parameters())
     if (!item.value().requires_grad()) frozen_.insert(item.key());
@@ -210,7 +213,8 @@ std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, b
 
 int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training) {
   std::string key = training ? "train" : "eval";
-  for (const at::Tensor& input : inputs) key += " " + graph::describe(input);
+  for (const at::Tensor& input : inputs)
+    key += " " + graph::describe(input) + (input.defined() && input.requires_grad() ? "*" : "");
   for (const auto& item : model_.module->named_parameters()) key += item.value().requires_grad() ? "+" : "-";
   const auto [it, is_new] = known_.emplace(key, static_cast<int>(programs_.size()));
   if (!is_new) return it->second;
@@ -220,6 +224,14 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
   for (int s = 0; s < program.pipe.num_stages(); ++s)
     program.stages.push_back(
         portable_stage(program.pipe.stages[s].graph, "export: case " + case_.id + ", stage " + std::to_string(s)));
+  program.last = program.pipe.num_stages() - 1;
+  // Stages that the micro-batch does not reach.
+  if (programs_.empty() && program.pipe.stages.size() < stages_)
+    throw InputError("export: case " + case_.id +
+                     ": its first micro-batch leaves the pipeline early; the first program "
+                     "must have all stages");
+  program.pipe.stages.resize(std::max(program.pipe.stages.size(), stages_));
+  program.stages.resize(program.pipe.stages.size());
   programs_.push_back(std::move(program));
   return it->second;
 }
@@ -242,15 +254,22 @@ std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) cons
 std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool training) {
   const int count = case_.microbatches;
   std::vector<ProgramUse> uses(count);
+  for (size_t m = 0; m < batch.parts.size(); ++m) {
+    uses[m].inputs = batch.parts[m].inputs;
+    uses[m].target = batch.parts[m].target;
+  }
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
     const microbatch::ChunkSpec& spec = model_.input_chunks.at(i);
     const at::Tensor& input = batch.inputs[i];
     const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
                                                ? std::vector<at::Tensor>(count, input)
                                                : at::tensor_split(input, count, spec.dim);
-    const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
-    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
+    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(pieces[m]);
   }
+  for (int m = 0; training && m < count; ++m)
+    if (reference::requires_gradients(case_, m))
+      for (at::Tensor& input : uses[m].inputs)
+        if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
   if (batch.target.defined())
     for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);

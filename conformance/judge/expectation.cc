@@ -67,6 +67,7 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
   if (c.division != reference::Division::Nobody && (c.microbatches & (c.microbatches - 1)) != 0)
     return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
   if (c.loss.reduction != reference::Reduction::Sum) {
+    if (c.divided) return "its means are over micro-batches of several sizes";
     // A mean divides by the number of its elements, and by each micro-batch's share of the rows.
     const models::Model model = models::make_model(c.model, c.dtype, seed);
     std::set<int> rows{c.rows};  // those of evaluations too, whose losses are results

@@ -96,6 +96,13 @@ const Need offloads{"activations that are offloaded",
 const Need groups{"groups of a forward and a backward", [](const MutantRun& run) {
                     return trains(run) && any_action(run, [](const schedule::Action& a) { return a.overlaps_next; });
                   }};
+const Need divided{"a batch that the user divides", [](const MutantRun& run) { return run.of.divided; }};
+const Need whole_gradients{"gradients of whole inputs", [](const MutantRun& run) { return run.of.whole_gradients; }};
+const Need some_gradients{"inputs that require gradients in some micro-batches",
+                          [](const MutantRun& run) { return !run.of.gradient_microbatches.empty(); }};
+const Need early_exits{"an evaluation in which micro-batches may leave early", [](const MutantRun& run) {
+                         return run.has(reference::StepKind::Eval) && run.of.model.ends_with("early-exit");
+                       }};
 const Need sharded{"parameters divided among replicas", [](const MutantRun& run) { return run.of.shards_parameters; }};
 const Need accumulation_hooks{"hooks after accumulations",
                               [](const MutantRun& run) { return run.of.accumulation_hooks; }};
@@ -114,7 +121,7 @@ const std::vector<Mutant>& mutants() {
                       &mutants_in_recomputation, &mutants_in_the_loss, &mutants_in_the_batch, &mutants_in_the_pipe,
                       &mutants_in_the_steps, &mutants_in_the_optimizer, &mutants_in_the_norm,
                       &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_store, &mutants_in_groups,
-                      &mutants_in_the_results})
+                      &mutants_in_the_results, &mutants_in_what_is_given})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -321,6 +321,9 @@ std::string why_never(const reference::Case& c, const schedule::Schedule& schedu
   if (trains(c) && schedule.replicas() > 1 && models.has_buffers(c))
     return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
            " replicas of the model, each with its own";
+  if (c.whole_gradients && schedule.replicas() > 1)
+    return "it reads gradients of whole inputs, and the schedule has " + std::to_string(schedule.replicas()) +
+           " replicas of the model, each with those of its own micro-batches";
   return {};
 }
 

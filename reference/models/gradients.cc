@@ -1,6 +1,7 @@
 // Parameters that get no gradient, zeros, or a gradient of another dtype: frozen parameters, unused ones, ones whose
 // use is multiplied by zero, and halves of a model in different precisions.
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/dropout.h>
@@ -71,6 +72,38 @@ void widen_ends(Parts& net, reference::Dtype outer) {
     for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(at::kFloat));
 }
 
+/// A region of torch.autocast on the CPU in bfloat16, without a cache.
+class Autocast {
+ public:
+  Autocast()
+      : enabled_(at::autocast::is_autocast_enabled(at::kCPU)), cache_(at::autocast::is_autocast_cache_enabled()) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_cache_enabled(false);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, enabled_);
+    at::autocast::set_autocast_cache_enabled(cache_);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  bool enabled_, cache_;
+};
+
+/// Parts 1 to 5 under autocast, which ends within a stage or between two.
+Tensors under_autocast(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 0, in[0]);
+  {
+    const Autocast region;
+    h = net.chain(1, 5, h);
+  }
+  return {net.chain(6, 7, h.to(in[0].scalar_type()))};
+}
+
 /// Random numbers of two distributions, in two parts of the model.
 Tensors noise(Parts& net, const Tensors& in) {
   at::Tensor h = at::dropout(net.chain(0, 2, in[0]), 0.5, net.is_training());
@@ -120,6 +153,7 @@ std::vector<Family> gradient_families() {
     for (Family& family : twins(variant)) all.push_back(std::move(family));
   for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
   all.push_back(real_twin({.name = "mixed-bf16", .forward = by_own_dtype, .finish = widen_ends}));
+  all.push_back(real_twin({.name = "autocast", .forward = under_autocast}));
   all.push_back(real_twin({.name = "noise", .forward = noise}));
   return all;
 }

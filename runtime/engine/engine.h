@@ -75,7 +75,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// One forward and backward of a batch; only the forward without a loss function. Each rank passes the same batch:
+  /// One forward and backward of a batch; only the forward without a loss function. On the rank of stage 0 the
+  /// gradients of inputs that are leaves and require gradients are added to their .grad, not divided by the number of
+  /// micro-batches; of a replicated input that is their sum. Each rank passes the same batch:
   /// stage 0 reads the inputs, the last stage the target, and other stages only shapes. Throws InputError if the batch
   /// cannot be divided (chunk.h), or if the schedule does not fit the model (another number of stages, violations of
   /// check.h with the model's edges); Error, TimeoutError or PeerError if an action or a transfer fails. Gradients are
@@ -86,7 +88,8 @@ class Engine {
   StepResult train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
                    const at::Tensor& target);
 
-  /// The same with a batch that is already divided. Throws InputError as check_microbatches() does.
+  /// The same with a batch that is already divided, whose micro-batches may differ in shape, and in which inputs
+  /// require gradients. Throws InputError as check_microbatches() does.
   StepResult train(const microbatch::Microbatches& batch);
 
   /// Joins the outputs of a step's micro-batches along EngineOptions::output_chunks; empty on a rank without the last

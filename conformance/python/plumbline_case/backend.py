@@ -35,6 +35,14 @@ RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 USERS_CODE = {"accumulation_hooks", "weight_closures"}
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
+# Why a backend declines the cases of Case.givens() that it does not name.
+GIVENS = {
+    "divided": "a batch that its user divides, with micro-batches of several lengths: this backend takes whole batches",
+    "whole_gradients": "gradients read from inputs that are given whole: this backend makes leaves of micro-batches",
+    "some_gradients": "inputs that require gradients in some micro-batches only: this backend has them in all or in none",
+    "early_exits": "micro-batches that leave at an early stage: in this backend outputs come from the last one",
+}
+
 
 class Backend:
     # --- what describe answers -----------------------------------------------------------------------------------
@@ -64,6 +72,9 @@ class Backend:
     #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...;
     #: plan declines cases with those of USERS_CODE that are not listed, whatever why_not() says
     extras = ()
+    #: of the ways in which only some cases give batches (Case.givens()): "divided", "whole_gradients", "some_gradients",
+    #: "early_exits"
+    givens = ()
     input_gradients = False
     parameter_hooks = False
     boundary_hooks = False
@@ -109,6 +120,8 @@ class Backend:
             return "OFFLOAD and RELOAD of activations"
         if beyond := case.extras() & USERS_CODE - set(names(self.extras)):
             return f"no {', '.join(sorted(beyond))}"
+        if beyond := case.givens() - set(names(self.givens)):
+            return GIVENS[min(beyond)]
         return self.why_not(case)
 
     def start(self, job):

@@ -32,6 +32,7 @@ class Pipelining(GlooBackend):
 
     replicas = shards_parameters = True
     extras = ("accumulation_hooks", "weight_closures")
+    givens = ("divided", "whole_gradients", "some_gradients")
 
     def __init__(self, stages, alone, reentrant):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")

@@ -45,7 +45,9 @@ class Execution:
         self.parameters = Parameters(self.case, roots, self.replicas, self.alone)
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
-        batches = [x for i, step in enumerate(self.case.steps) if "microbatches" in step for x in self.case.batch_inputs(i)]
+        steps = [i for i, step in enumerate(self.case.steps) if "microbatches" in step]
+        # An input that is None is so for every micro-batch of a step.
+        batches = [x for i in steps for x in self.case.inputs(i, 0)]
         # PyTorch accepts None only as a keyword argument; and the case may require keywords.
         self.by_keyword = self.kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
@@ -80,7 +82,8 @@ class Execution:
         """The arguments of a static stage: what it takes and makes of a micro-batch that went through the model."""
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
-        values = [leaf(self.case.json, x) if train else x for x in self.case.inputs(step, 0)]
+        needed = self.case.needs_gradients(step, 0)
+        values = [leaf(x) if needed else x for x in self.case.inputs(step, 0)]
         masks = self._masks(step, range(self.case.stages), 0)
         quiet = Recorder(set(), self.case)
         for s in range(index + 1):
@@ -197,9 +200,9 @@ class Execution:
         for module in self.modules.values():
             if isinstance(module, Routed):
                 module.train(train)
-                module.form = self.case.program["programs"][step["microbatches"][0]["program"]]
+                module.begin([self.case.program["programs"][m["program"]] for m in step["microbatches"]])
         given = Given(self.case, number, self.by_keyword) if self.has_first else None
-        if given and given.divided:
+        if self.case.is_divided or given and given.divided:
             args, keywords = (), self._one_by_one(number, given)
         else:
             args, keywords = given.whole() if given else ((), {})
@@ -226,14 +229,14 @@ class Execution:
 
     def _one_by_one(self, step, given):
         """The arguments of a step whose user has divided the batch."""
-        inputs = given.one_by_one()
+        inputs = given.one_by_one() if given else [((), {})] * self.case.microbatches
         masks = [self._masks(step, self.own, m) for m in range(self.case.microbatches)]
         divided = {
             "arg_mbs": [args for args, _ in inputs],
             "kwarg_mbs": [keywords | masks[m] for m, (_, keywords) in enumerate(inputs)],
         }
         if self._has_target(self.case.steps[step]):
-            divided["target_mbs"] = list(torch.tensor_split(self._target(step), self.case.microbatches))
+            divided["target_mbs"] = self._targets(step)
         return divided
 
     def _gradients(self):
@@ -262,19 +265,25 @@ class Execution:
     def _has_target(self, step):
         return self.has_last and step["loss"]
 
+    def _targets(self, step):
+        """Those of a batch that is given one by one."""
+        if self.case.is_divided and self.case.steps[step]["target"]:
+            return [self.case.target(step, m) for m in range(self.case.microbatches)]
+        return list(torch.tensor_split(self._target(step), self.case.microbatches))
+
     def _target(self, step):
         """PyTorch requires a target for every loss: an unused one if the case has none."""
-        target = self.case.batch_target(step)
+        target = self.case.batch_target(step) if self.case.steps[step]["target"] else None
         if target is None and not self.alone and self.case.json["loss"]["kind"] in ("sum", "output"):
             return torch.zeros(self.case.microbatches)
         return target
 
     def _output_rows(self, step):
         """Rows of each micro-batch, by output: used to split PyTorch's merged outputs. Empty if PyTorch cannot merge
-        them (scalars): then the stage's outputs are recorded instead."""
+        them (scalars, sequences of several lengths): then the stage's outputs are recorded instead."""
         programs = [self.case.program["programs"][m["program"]]["stages"][-1] for m in step["microbatches"]]
         shapes = [[shape_of(p, output) for output in p["outputs"]] for p in programs]
-        if any(not shape for of_one in shapes for shape in of_one):
+        if self.case.is_divided or any(not shape for of_one in shapes for shape in of_one):
             return []
         return [[of_one[i][0] for of_one in shapes] for i in range(len(shapes[0]))]
 

@@ -39,6 +39,8 @@ class Recorder:
 
         def during(chunk, call, *args, **kwargs):
             self._stage, self._microbatch = stage.stage_index, chunk
+            if routed and routed.forms:
+                routed.select(chunk)
             result = call(chunk, *args, **kwargs)
             self._stage, self._microbatch = None, None
             return result

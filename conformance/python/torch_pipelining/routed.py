@@ -27,10 +27,18 @@ class Routed(nn.Module):
         self._recompute, self._microbatches = case.json["recompute"], case.microbatches
         self._microbatch = None  # while PyTorch tells it
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
-        self.form = case.program["programs"][0]  # of the current step: it decides which gradients exist
+        self.forms = []  # of the current step, by micro-batch
+        self.form = case.program["programs"][0]  # of the current micro-batch: it decides which gradients exist
         self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
         self._takes = self.takes()
         self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
+
+    def begin(self, forms):
+        """A step: the programs of its micro-batches."""
+        self.forms, self.form = forms, forms[0]
+
+    def select(self, microbatch):
+        self.form = self.forms[microbatch]
 
     def takes(self):
         """Names of boundaries in the order of their arrival; None on the first stage."""

@@ -225,6 +225,10 @@ def _accumulators(files, version):
 
 def _shared_leaves(files):
     """Up to 2.12, step() takes whole batches only."""
+    if files.case.get("divided") or any("input_gradients" in m for s in files.case["steps"] for m in s.get("microbatches", ())):
+        return "micro-batches that the user gives one by one: step() takes whole batches only (up to 2.12)"
+    if files.case.get("whole_gradients"):
+        return None
     program = files.program["programs"][0]["stages"][0]
     replicated = {entry["name"] for entry in files.case["inputs"] if entry["chunk"] == "replicate"}
     for entry in program["inputs"]:

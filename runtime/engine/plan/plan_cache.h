@@ -20,8 +20,9 @@ struct StepPlan {
   struct Stage {
     std::unique_ptr<StageRunner> runner;
     const split::StageState* state = nullptr;
-    /// [replica][graph output]: the number of consuming stages on this rank, plus 1 if other ranks hold consumers.
-    std::vector<std::vector<int>> consumers;
+    /// [replica][pipe][graph output]: the number of consuming stages on this rank, plus 1 if other ranks hold
+    /// consumers.
+    std::vector<std::vector<std::vector<int>>> consumers;
     /// Null unless the list gathers the stage's parameters.
     std::unique_ptr<ParameterShards> shards;
   };

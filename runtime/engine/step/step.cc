@@ -1,5 +1,7 @@
 #include "runtime/engine/step/step.h"
 
+#include <algorithm>
+
 #include "runtime/engine/gradients.h"
 
 namespace plumbline::engine {
@@ -19,7 +21,10 @@ Step::Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool tr
   if (!plan.offloaded.empty() && !context.host)
     context.host = std::make_unique<HostTransfers>(context.options.store ? context.options.store() : file_store());
   if (context.options.trace) result_.trace.reserve(plan.actions.size());
-  if (context.stages.empty() || !context.is_last(context.stages.back())) return;
+  if (std::ranges::none_of(plan.plan.pipes, [&](const split::Pipe& pipe) {
+        return std::ranges::find(context.stages, pipe.num_stages() - 1) != context.stages.end();
+      }))
+    return;
   result_.outputs.resize(microbatches);
   if (context.options.loss) result_.losses.resize(microbatches);
 }
@@ -103,6 +108,7 @@ void Step::finish() {
   if (!plan_.backward) return;
   sums_.finish_all(deadline());
   if (context_.options.divide_by_microbatches) divide_gradients(context_.states, context_.schedule.microbatches);
+  give_input_gradients();
 }
 
 void Step::abandon() noexcept {

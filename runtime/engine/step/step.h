@@ -82,6 +82,7 @@ class Step {
   bool pass_back(int stage, int microbatch, Pass pass);
   at::Tensor output_gradient(int stage, int microbatch, int output);
   void finish_input_gradients(int stage, int microbatch);
+  void give_input_gradients();
   void finish_parameter_gradients(int stage, int microbatch);
 
   /// Runs a stage's computation: the time counts as busy, and an error gets its position.

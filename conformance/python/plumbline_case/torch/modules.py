@@ -130,6 +130,8 @@ class WholeModel(Programs):
             names = [entry["name"] for entry in form["inputs"] if entry["from"] == "boundary"]
             own_masks = {name.partition("/")[2]: mask for name, mask in masks.items() if name.startswith(f"{stage}/")}
             outputs = self._run(program, stage, inputs if stage == 0 else [crossing[n] for n in names], own_masks)
-            names = [entry["name"] for entry in outputs_of(form)]
-            crossing |= zip(names, case.flat_outputs(outputs), strict=True)
+            made = list(zip(outputs_of(form), case.flat_outputs(outputs), strict=True))
+            if stage + 1 < case.stages and any(entry["to"] == "model" for entry, _ in made):  # it leaves early
+                return case.nested_outputs([value for entry, value in made if entry["to"] == "model"])
+            crossing |= {entry["name"]: value for entry, value in made}
         return outputs

@@ -25,6 +25,11 @@ def run_case(case):
         raise FormatError(f"{case.folder}: cannot be run: {type(error).__name__}: {why}") from error
 
 
+def leaf(x):
+    """An input as a leaf that requires a gradient, if it has real numbers."""
+    return x.clone().requires_grad_() if x is not None and x.is_floating_point() else x
+
+
 class OneProcess:
     def __init__(self, case):
         torch.set_num_threads(1)
@@ -107,6 +112,7 @@ class OneProcess:
         """Runs stage after stage, each in the order of its F. Returns for each micro-batch its program, [stage] (inputs,
         outputs, losses that stay there), and the loss."""
         case, runs = self.case, []
+        self.leaves = [leaf(x) for x in case.batch_inputs(number)] if training and case.whole_gradients else None
         for microbatch in range(case.microbatches):
             program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]
             runs.append([program, [], None])
@@ -122,9 +128,12 @@ class OneProcess:
         program, lanes, _ = run
         form = program["stages"][s]
         stage.train(training)
-        inputs = case.inputs(number, microbatch) if s == 0 else []
-        if training and case.json["input_gradients"]:
-            inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
+        inputs = []
+        if s == 0 and self.leaves:
+            inputs = case.pieces(self.leaves, microbatch)
+        elif s == 0:
+            needed = case.needs_gradients(number, microbatch)
+            inputs = [leaf(x) if needed else x for x in case.inputs(number, microbatch)]
         for entry in form["inputs"]:
             if entry["from"] == "boundary" and entry["value"] is None:
                 inputs.append(None)
@@ -144,8 +153,9 @@ class OneProcess:
                 self.put(number, "output", None, microbatch, entry["name"], value)
         losses = {name: case.divided(loss, number) for name, loss in stage.local_losses.items()}
         lanes.append((inputs, outputs, list(losses.values())))
-        if s + 1 == case.stages and case.has_loss(number):
-            run[2] = losses["loss"] = case.loss(outputs, case.target(number, microbatch), number)
+        last = tuple(value for entry, value in zip(outputs_of(form), outputs, strict=True) if entry["to"] == "model")
+        if last and case.has_loss(number):  # in the last stage, or where the micro-batch leaves early
+            run[2] = losses["loss"] = case.loss(last, case.target(number, microbatch), number)
         for name, loss in losses.items():
             self.results.put(number, "loss", None, microbatch, name, loss)
 
@@ -180,6 +190,9 @@ class OneProcess:
             self.gradients[name] = self.gradients[name] + total if name in self.gradients else total
         for name, grad in self.gradients.items():
             self.put(number, "grad", None, None, name, grad)
+        for entry, x in zip(case.json["inputs"], self.leaves or (), strict=False):
+            if x is not None and x.grad is not None:
+                self.put(number, "input-grad", None, None, entry["name"], x.grad)
 
     def backward(self, number, s, microbatch, run, handed_back):
         program, lanes, loss = run
@@ -211,7 +224,7 @@ class OneProcess:
         for entry, x in zip(names, inputs, strict=True):
             if x is None:
                 continue
-            if entry["from"] == "model" and x.grad is not None:
+            if entry["from"] == "model" and not self.leaves and x.grad is not None:
                 self.put(number, "input-grad", None, microbatch, entry["name"], x.grad)
             if entry["from"] == "boundary" and boundaries[entry["name"]]["has_gradient"]:
                 grad = torch.zeros_like(x) if x.grad is None else x.grad

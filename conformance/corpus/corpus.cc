@@ -16,9 +16,9 @@ namespace plumbline::conformance {
 
 // cases/*.toml, embedded
 extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, given_toml,
-    gradients_toml, losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml,
-    real_basics_toml, recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml, splits_toml,
-    steps_toml;
+    gradients_toml, losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml,
+    randomness_toml, real_basics_toml, recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml,
+    splits_toml, steps_toml;
 
 namespace {
 

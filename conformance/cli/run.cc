@@ -11,6 +11,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/program/run.h"
 #include "conformance/protocol/process.h"
+#include "conformance/run/hosts/launcher.h"
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
@@ -67,6 +68,7 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
                      " given; a program runs on one number of ranks");
   program.ranks = run.selection.ranks.empty() ? 0 : run.selection.ranks.front();
   program.mpi = run.selection.transport == conformance::TransportKind::Mpi;
+  program.launcher = conformance::parse_launcher(run.launcher.empty() ? conformance::kLauncher : run.launcher);
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
   program.recompute.policy = engine::parse_recompute(run.recompute);
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == engine::Recompute::Never)
@@ -76,6 +78,14 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
+}
+
+/// Ranks that a launcher starts are processes.
+void take_launcher(conformance::RunOptions& options, bool own_runtime) {
+  if (options.launcher.empty() || !own_runtime) return;
+  if (options.selection.transport == conformance::TransportKind::Threads)
+    throw InputError("--launcher: it starts processes, but --transport threads is given; leave out one of them");
+  options.selection.transport = conformance::TransportKind::Mpi;
 }
 
 }  // namespace
@@ -128,6 +138,12 @@ void add_run(CLI::App& app, Command& chosen) {
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi")
       ->default_str("threads");
+  command
+      ->add_option("--launcher", options->launcher,
+                   "What starts the ranks as processes, on several hosts for example, where {np} is their number; "
+                   "implies --transport mpi. With --backend it replaces the launcher in the file")
+      ->type_name("CMD")
+      ->default_str(conformance::kLauncher);
   named
       ->add_ranks(
           *command, 4096,
@@ -201,6 +217,7 @@ void add_run(CLI::App& app, Command& chosen) {
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
+    take_launcher(*options, *backend == conformance::kRuntime);
     transport::parse_wire(options->wire);
     options->command_line = command_line();
     options->program = cli::program();
@@ -220,6 +237,7 @@ void add_run(CLI::App& app, Command& chosen) {
     }
     if (!options->mutant.empty()) options->mutant_ranks = conformance::find_mutant(options->mutant).least_ranks;
     options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
+    if (!options->launcher.empty()) options->backend.launcher = conformance::parse_launcher(options->launcher);
     if (options->backend.foreign)
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
         if (command->count(name) > 0)

@@ -16,8 +16,9 @@ namespace plumbline::conformance {
 
 // cases/*.toml, embedded
 extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, gradients_toml,
-    losses_toml, microbatches_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml, real_basics_toml,
-    recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml, splits_toml, steps_toml;
+    losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml,
+    real_basics_toml, recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml, splits_toml,
+    steps_toml;
 
 namespace {
 
@@ -43,6 +44,7 @@ CaseFiles embedded() {
       {"resuming.toml", resuming_toml},
       {"recomputation.toml", recomputation_toml},
       {"orders.toml", orders_toml},
+      {"offloads.toml", offloads_toml},
       {"replicas.toml", replicas_toml},
   };
   CaseFiles files;
@@ -66,9 +68,17 @@ std::vector<std::string> ids_of(const std::vector<reference::Case>& cases) {
 
 const std::vector<reference::Case>& corpus() { return all_files().cases(); }
 
-void add_cases(const std::filesystem::path& folder) {
-  for (const std::filesystem::path& file : case_files(folder)) all_files().read(read_file(file), file.string());
+std::vector<CaseText> read_case_texts(const std::filesystem::path& folder) {
+  std::vector<CaseText> texts;
+  for (const std::filesystem::path& file : case_files(folder)) texts.push_back({file.string(), read_file(file)});
+  return texts;
 }
+
+void add_cases(std::span<const CaseText> files) {
+  for (const CaseText& file : files) all_files().read(file.text, file.name);
+}
+
+void add_cases(const std::filesystem::path& folder) { add_cases(read_case_texts(folder)); }
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {

@@ -210,6 +210,7 @@ const std::vector<Feature>& features() {
       {"replicas", "data-parallel replicas of the pipeline, whose gradients are summed"},
       {"sharded", "parameters divided among the replicas between their uses"},
       {"own-schedule", "a schedule built into the case"},
+      {"offload", "activations that leave the memory between forward and backward, as the case's schedule says"},
   };
   return all;
 }
@@ -233,6 +234,7 @@ std::vector<std::string> features_of(const reference::Case& c) {
   if (c.replicas > 1) found.insert("replicas");
   if (c.shards_parameters) found.insert("sharded");
   if (!c.schedule_csv.empty()) found.insert("own-schedule");
+  if (c.schedule_csv.find("OFFLOAD") != std::string::npos) found.insert("offload");
   std::vector<std::string> in_order;
   for (const Feature& feature : features())
     if (found.erase(feature.name)) in_order.push_back(feature.name);

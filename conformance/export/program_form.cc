@@ -32,6 +32,41 @@ std::string constant_key(size_t program, size_t stage, int value) {
 }
 
 using Names = std::vector<std::string>;
+using Owned = std::vector<PortableName> PortableStage::*;  // its parameters or its buffers
+
+/// The stages that have a parameter or a buffer: those of the first program that uses it. A split gives one that the
+/// program does not use to its last stage.
+std::vector<int> owners(const std::vector<Program>& programs, const std::string& name, Owned kind) {
+  std::vector<int> unused;
+  for (const Program& program : programs) {
+    std::vector<int> stages;
+    bool is_used = false;
+    for (size_t s = 0; s < program.stages.size(); ++s)
+      for (const PortableName& item : program.stages[s].*kind) {
+        if (item.name != name) continue;
+        stages.push_back(static_cast<int>(s));
+        is_used = is_used || item.value >= 0;
+      }
+    if (is_used) return stages;
+    if (&program == &programs.front()) unused = stages;
+  }
+  return unused;
+}
+
+/// Of a stage in a program: null for one that the stage has and the program does not use.
+Json owned_names_json(const std::vector<Program>& programs, size_t p, size_t s, Owned kind) {
+  std::vector<PortableName> names;
+  const auto add = [&](const PortableName& item, int value) {
+    const std::vector<int> stages = owners(programs, item.name, kind);
+    if (std::ranges::find(stages, static_cast<int>(s)) != stages.end()) names.push_back({item.name, value});
+  };
+  const std::vector<PortableName>& own = programs[p].stages[s].*kind;
+  for (const PortableName& item : own) add(item, item.value);
+  for (const PortableStage& other : programs[p].stages)
+    for (const PortableName& item : other.*kind)
+      if (std::ranges::find(own, item.name, &PortableName::name) == own.end()) add(item, -1);
+  return names_json(names);
+}
 
 /// The inputs of a stage, from the model or from other stages, by name.
 std::map<std::string, int> taken_by(const Program& program, size_t s) {
@@ -108,8 +143,8 @@ Json stage_json(const std::vector<Program>& programs, const models::Model& model
                  s == 0 ? model.input_names : boundaries_of(programs, s, &split::Stage::inputs), taken_by(program, s));
   for (const PortableName& mask : stage.masks)
     json["inputs"].push_back({{"from", "mask"}, {"name", mask.name}, {"value", mask.value}});
-  json["parameters"] = names_json(stage.parameters);
-  json["buffers"] = names_json(stage.buffers);
+  json["parameters"] = owned_names_json(programs, p, s, &PortableStage::parameters);
+  json["buffers"] = owned_names_json(programs, p, s, &PortableStage::buffers);
   json["constants"] = std::move(constants);
   json["values"] = std::move(values);
   json["nodes"] = std::move(nodes);
@@ -137,22 +172,20 @@ Json boundaries_json(const Program& program) {
   return boundaries;
 }
 
-/// Every parameter or buffer of the first program, with the stages that have it. `frozen`: the parameters that require
-/// no gradient before the first step.
-Json owned_json(const Program& program, graph::AttributeKind kind, const std::set<std::string>& frozen) {
+/// Every parameter or buffer, in the order of the first program, with the stages that have it. `frozen`: the parameters
+/// that require no gradient before the first step.
+Json owned_json(const std::vector<Program>& programs, graph::AttributeKind kind, const std::set<std::string>& frozen) {
+  const Owned owned = kind == graph::AttributeKind::Parameter ? &PortableStage::parameters : &PortableStage::buffers;
   std::vector<const graph::Attribute*> order;
-  std::map<std::string, std::vector<int>> stages;
-  for (size_t s = 0; s < program.pipe.stages.size(); ++s)
-    for (const graph::Attribute& attribute : program.pipe.stages[s].graph.attributes) {
-      if (attribute.kind != kind) continue;
-      if (stages[attribute.name].empty()) order.push_back(&attribute);
-      stages[attribute.name].push_back(static_cast<int>(s));
-    }
+  for (const split::Stage& stage : programs.front().pipe.stages)
+    for (const graph::Attribute& attribute : stage.graph.attributes)
+      if (attribute.kind == kind && std::ranges::find(order, attribute.name, &graph::Attribute::name) == order.end())
+        order.push_back(&attribute);
   Json all = Json::array();
   for (const graph::Attribute* attribute : order) {
     Json json = {{"name", attribute->name},
                  {"aliases", attribute->aliases},
-                 {"stages", stages[attribute->name]},
+                 {"stages", owners(programs, attribute->name, owned)},
                  {"dtype", dtype_json(attribute->tensor.scalar_type())},
                  {"shape", attribute->tensor.sizes()}};
     if (kind == graph::AttributeKind::Parameter) json["requires_grad"] = !frozen.contains(attribute->name);
@@ -244,8 +277,8 @@ Json ProgramSet::to_json() const {
   json["format"] = kProgramFormat;
   json["opset"] = kOpset;
   json["stages"] = programs_.front().stages.size();
-  json["parameters"] = owned_json(programs_.front(), graph::AttributeKind::Parameter, frozen_);
-  json["buffers"] = owned_json(programs_.front(), graph::AttributeKind::Buffer, frozen_);
+  json["parameters"] = owned_json(programs_, graph::AttributeKind::Parameter, frozen_);
+  json["buffers"] = owned_json(programs_, graph::AttributeKind::Buffer, frozen_);
   json["programs"] = std::move(programs);
   return json;
 }

@@ -19,6 +19,10 @@ bool in_turn(const MutantRun& run, reference::StepKind first, reference::StepKin
   return b != steps.end() && (!and_again || std::find(b, steps.end(), first) != steps.end());
 }
 
+bool any_action(const MutantRun& run, bool (*is)(const schedule::Action&)) {
+  return std::ranges::any_of(run.schedule.ranks, [&](const auto& actions) { return std::ranges::any_of(actions, is); });
+}
+
 }  // namespace
 
 bool MutantRun::has(reference::StepKind kind) const { return count(kind) > 0; }
@@ -87,6 +91,11 @@ const Need skipped_steps{"steps that are skipped when a gradient is not finite",
 const Need resumed{"a resumed run", [](const MutantRun& run) { return !run.of.steps_before.empty(); }};
 const Need saved{"a saved state of the optimizer", [](const MutantRun& run) { return run.of.saves_optimizer; }};
 const Need replicas{"data-parallel replicas", [](const MutantRun& run) { return run.of.replicas > 1; }};
+const Need offloads{"activations that are offloaded",
+                    [](const MutantRun& run) { return trains(run) && schedule::has_offload(run.schedule); }};
+const Need groups{"groups of a forward and a backward", [](const MutantRun& run) {
+                    return trains(run) && any_action(run, [](const schedule::Action& a) { return a.overlaps_next; });
+                  }};
 const Need sharded{"parameters divided among replicas", [](const MutantRun& run) { return run.of.shards_parameters; }};
 const Need accumulation_hooks{"hooks after accumulations",
                               [](const MutantRun& run) { return run.of.accumulation_hooks; }};
@@ -104,7 +113,8 @@ const std::vector<Mutant>& mutants() {
                       &mutants_in_the_backward, &mutants_in_the_accumulator, &mutants_in_the_hooks,
                       &mutants_in_recomputation, &mutants_in_the_loss, &mutants_in_the_batch, &mutants_in_the_pipe,
                       &mutants_in_the_steps, &mutants_in_the_optimizer, &mutants_in_the_norm,
-                      &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results})
+                      &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_store, &mutants_in_groups,
+                      &mutants_in_the_results})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -50,7 +50,7 @@ namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
     mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_evaluations, several_trainings,
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
-    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded,
+    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded, offloads, groups,
     plain_accumulation, accumulation_hooks, value_hooks, weight_closures;
 }  // namespace need
 
@@ -70,6 +70,8 @@ std::vector<Mutant> mutants_in_the_optimizer();
 std::vector<Mutant> mutants_in_the_norm();
 std::vector<Mutant> mutants_in_the_saved_state();
 std::vector<Mutant> mutants_in_the_schedule();
+std::vector<Mutant> mutants_in_the_store();
+std::vector<Mutant> mutants_in_groups();
 std::vector<Mutant> mutants_in_the_results();
 
 }  // namespace plumbline::conformance

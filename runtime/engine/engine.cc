@@ -14,7 +14,8 @@ namespace {
 
 void refuse_custom_transfers(const CustomFunctions& custom) {
   for (const auto& [type, function] : custom.of_type)
-    if (schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type))
+    if (schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type) ||
+        schedule::is_offload(type))
       throw InputError("engine: " + std::string(to_string(type)) +
                        " cannot be replaced by a custom function; F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, "
                        "WAIT_REDUCE_GRAD and groups can");

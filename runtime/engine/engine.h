@@ -12,7 +12,9 @@
 // schedule, such as a CSV of PyTorch's compute_comms form, is validated against these edges and executed exactly:
 // WAIT_SEND waits for its send only, and a send without a WAIT_SEND is finished at the end of the step. An evaluation
 // executes the F, SEND_F, RECV_F, WAIT_SEND_F, UNSHARD and RESHARD of the list, in its order. The members of a group
-// run one after another in the order of the list.
+// compute one after another in the order of the list; their receives are posted before the first computes, and each
+// result is sent as soon as its member has ended, before the next one computes, although its SEND stands after the
+// group.
 //
 // With several replicas (Schedule::replica_of_microbatch) a rank has one copy of each stage that it holds, and executes
 // the micro-batches that the schedule assigns to this copy. Outputs and losses are on the ranks of the last stage. A
@@ -25,6 +27,10 @@
 //     parameters are whole. If such a step fails, they are lost, and the engine refuses further steps.
 // On a rank that alone holds its stage, these four actions do nothing. EngineOptions::replicas adds them to a schedule
 // without any.
+//
+// OFFLOAD moves what autograd keeps of a stage and micro-batch, and the stage's inputs from other stages, to a store
+// outside the rank's memory (EngineOptions::store), and RELOAD brings it back, both beside the computations (the parts
+// in offload/). Parameters, buffers and the batch stay. Bits do not change.
 //
 // A value and its gradient are passed between stages as contiguous tensors, even between stages of one rank: a kernel's
 // order of summation depends on strides, and bits must not depend on the placement of stages. With `keep_strides` both

@@ -169,6 +169,11 @@ class Case:
         take(self.json["outputs"], outputs)
         return tuple(by_name[name] for name in self.output_names())
 
+    @property
+    def offloads(self):
+        """Whether the schedule moves activations away between forward and backward (OFFLOAD, RELOAD)."""
+        return any("OFFLOAD" in cell for row in self.schedule() for cell in row)
+
     def schedule(self):
         """[rank][position]: the cells of schedule.csv as strings, without empty ones."""
         with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:

@@ -125,6 +125,21 @@ class Files(unittest.TestCase):
         self.change("case.json", lambda document: [edit(document), document.update(shards_parameters=True)])
         self.assertIn("parameters divided among replicas", self.planned(several)["why"])
 
+    def test_offloads_are_declined_by_backends_that_do_not_know_them(self):
+        path = os.path.join(self.case, "schedule.csv")
+        with open(path, newline="", encoding="utf-8") as file:
+            text = file.read()
+        self.assertFalse(load(self.case).offloads)
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            file.write(text.replace("0F0,", "0F0,0OFFLOAD0,0RELOAD0,", 1))
+        self.assertTrue(load(self.case).offloads)
+        self.assertEqual(self.planned(Toy())["why"], "OFFLOAD and RELOAD of activations")
+        able = type("Able", (Toy,), {"offloads": True})()
+        self.assertTrue(self.planned(able)["supported"])
+        self.assertIn("offload", able.describe()["features"])
+        self.assertNotIn("offload", Toy().describe()["features"])
+        self.assertEqual(load(self.case).backward_order(0), load(self.case).forward_order(0))
+
     def planned(self, backend):
         (answer,) = backend.plan({"cases": [{"id": "x", "schedule": "1f1b", "folder": self.case}]}, "/")
         return answer

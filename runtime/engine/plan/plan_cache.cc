@@ -79,6 +79,16 @@ schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule
   return lowered;
 }
 
+std::vector<char> offloaded_slots(const EngineContext& context, const std::vector<schedule::Action>& actions) {
+  std::vector<char> offloaded;
+  for (const schedule::Action& action : actions) {
+    if (action.type != schedule::ActionType::OFFLOAD) continue;
+    offloaded.resize(context.stages.size() * context.schedule.microbatches);
+    offloaded[context.index_of(action.stage) * context.schedule.microbatches + action.microbatch] = true;
+  }
+  return offloaded;
+}
+
 void require_tags(const EngineContext& context, const Plan& plan) {
   // Strides travel under separate tags.
   const int64_t tags =
@@ -119,6 +129,7 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   refuse_written_buffers(schedule, pipe);
   made->actions = std::move(
       lowered_for(pipe, schedule, context_.options.replicas, made->backward).ranks[context_.transport.rank()]);
+  made->offloaded = offloaded_slots(context_, made->actions);
   require_tags(context_, made->plan);
   check_recompute(context_.options.recompute, pipe);
   std::map<int, std::vector<std::string>> choices;

@@ -31,6 +31,9 @@ struct StepPlan {
   std::vector<Stage> stages;              ///< in the order of EngineContext::stages
   bool backward = false;                  ///< whether the step has a backward: training with a loss
   std::vector<ParameterCopies> copies;
+  /// By stage (in the order of `stages`), then by micro-batch: whether the list offloads its activations; empty if it
+  /// has no OFFLOAD.
+  std::vector<char> offloaded;
 
   bool shards_parameters() const {
     return std::ranges::any_of(stages, [](const Stage& stage) { return stage.shards != nullptr; });

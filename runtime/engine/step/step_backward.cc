@@ -177,6 +177,7 @@ void Step::backward_weight(int stage, int microbatch) {
 
 void Step::finish_parameter_gradients(int stage, int microbatch) {
   const split::StageState& stage_state = *stage_of(stage).state;
+  state_of(stage, microbatch).saved.clear();
   separate_gradients(stage_state);
   if (!context_.options.observer) return;
   for (const auto& [name, tensor] : stage_state.parameters)

@@ -207,7 +207,7 @@ TEST_F(Cli, PassingRunLeavesACompleteReport) {
 
 TEST_F(Cli, WhatPassesIsCountedAndNoMore) {
   const conformance::ProcessResult result =
-      start({"run", "--profile", "smoke", "--schedule", "gpipe", "--ranks", "2,4", "--report", "r"});
+      start({"run", "--profile", "smoke", "--schedule", "gpipe", "--ranks", "2", "--report", "r"});
   EXPECT_EQ(exit_code(result), 0);
   EXPECT_EQ(result.output,
             "10/24: 10 passed\n"

@@ -10,13 +10,14 @@
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #endif
 
 namespace plumbline::cli {
 namespace {
 
 struct BackendOptions {
-  std::string job, out, transport = "threads";
+  std::string job, out, transport = "threads", nccl;
 };
 
 int describe() {
@@ -52,11 +53,20 @@ int run(const BackendOptions& options) {
   transport::MpiSession mpi;
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
-  const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-  conformance::Runtime(transport.get()).run(job, options.out, print_event);
+  const std::unique_ptr<transport::Transport> over_mpi = transport::make_mpi_transport(mpi);
+  std::unique_ptr<transport::Transport> over_nccl;
+  if (options.transport == "nccl") {
+    try {
+      over_nccl = transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *over_mpi,
+                                                       transport::from_seconds(job.timeout_seconds));
+    } catch (const Error& error) {
+      mpi.abort(error.what());
+    }
+  }
+  conformance::Runtime(over_nccl ? over_nccl.get() : over_mpi.get()).run(job, options.out, print_event);
   return 0;
 #else
-  throw InputError("--transport mpi: this plumbline was built without MPI");
+  throw InputError("--transport " + options.transport + ": this plumbline was built without MPI");
 #endif
 }
 
@@ -75,9 +85,11 @@ void add_backend(CLI::App& app, Command& chosen) {
   CLI::App* run_command = command->add_subcommand("run", "Run a job and write the results of each rank");
   run_command->add_option("--job", options->job, "The job file")->required();
   run_command->add_option("--out", options->out, "Folder for the results")->required();
-  run_command->add_option("--transport", options->transport, "threads, or mpi (under mpirun)")
-      ->check(CLI::IsMember({"threads", "mpi"}))
+  run_command->add_option("--transport", options->transport, "threads; or mpi or nccl (under mpirun)")
+      ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
       ->capture_default_str();
+  run_command->add_option("--nccl", options->nccl, "For --transport nccl: as of `plumbline run`")
+      ->type_name("LIBRARY[:WORD,...]");
   run_command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

@@ -24,8 +24,10 @@
 #include "runtime/text/join.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/nccl/library.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #endif
 
 namespace plumbline::conformance {
@@ -105,7 +107,21 @@ void restrict_to_schedules(RunPlan& plan, const BackendDescription& backend) {
     });
 }
 
-/// Null when the backend does not describe itself, which is told on stderr.
+/// False when there is no NCCL to take, which is told on stderr.
+bool find_nccl(RunOptions& options) {
+  if (options.selection.transport != TransportKind::Nccl) return true;
+  const auto choice = transport::nccl::parse_library_choice(options.nccl);
+  try {
+    const transport::nccl::Library library = transport::nccl::load_library(choice);
+    options.nccl_library = library.name() + (library.stub.empty() ? ", " + library.path : "");
+  } catch (const Error& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return false;
+  }
+  return true;
+}
+
+/// Null when the backend does not describe itself or there is no NCCL to take, which is told on stderr.
 std::unique_ptr<Prepared> prepared(const RunOptions& given) {
   auto run = std::make_unique<Prepared>(Prepared{given, built_models(given.seed), {}, {}});
   RunOptions& options = run->options;
@@ -113,6 +129,7 @@ std::unique_ptr<Prepared> prepared(const RunOptions& given) {
     options.selection.transport = TransportKind::Own;
     if (options.waivers.empty()) options.waivers = options.backend.waivers;
   }
+  if (!find_nccl(options)) return nullptr;
   try {
     run->backend = CommandBackend(options.backend).describe();
   } catch (const BackendError& error) {
@@ -193,8 +210,9 @@ int list_runs(const RunOptions& given, std::ostream& out) {
   return 0;
 }
 
-int run_inside_mpi(const RunOptions& options, std::ostream& out) {
+int run_inside_mpi(const RunOptions& given, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
+  RunOptions options = given;
   if (options.backend.foreign)
     throw InputError("--backend: " + options.backend.given + " is started by plumbline itself; leave mpirun out");
   transport::MpiSession mpi;
@@ -212,14 +230,18 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
         if (!selection.ranks.empty() && selection.ranks != std::vector{mpi.size()})
           throw InputError("--ranks: " + numbers_text(selection.ranks) + " given, but mpirun started " +
                            std::to_string(mpi.size()));
-        if (selection.transport && selection.transport != TransportKind::Mpi)
+        if (selection.transport == TransportKind::Threads)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         if (options.resume)
           throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
         plan = make_plan(options, *models, mpi.size());
-        open_report_folder(options, plan);
-        session.emplace(options, plan, out);
+        if (find_nccl(options)) {
+          open_report_folder(options, plan);
+          session.emplace(options, plan, out);
+        } else {
+          code = 3;
+        }
       } catch (const InputError& error) {
         std::fprintf(stderr, "plumbline: %s\n", error.what());
         code = 2;
@@ -229,7 +251,12 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
     if (code != 0) return code;
     if (mpi.rank() != 0) plan = make_plan(options, *models, mpi.size());
 
-    const Runtime runtime(transport.get());
+    const bool nccl = options.selection.transport == TransportKind::Nccl;
+    const std::unique_ptr<transport::Transport> over_nccl =
+        nccl ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
+                                                    transport::from_seconds(options.timeout_seconds))
+             : nullptr;
+    const Runtime runtime(nccl ? over_nccl.get() : transport.get());
     for (const RunGroup& group : plan.groups) {
       const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), group.transport);
       runtime.run(group.job, results, [&](const JobEvent& event) {
@@ -240,13 +267,13 @@ int run_inside_mpi(const RunOptions& options, std::ostream& out) {
       });
     }
     if (options.throughput)
-      measure(runtime, options, plan, mpi.size(), TransportKind::Mpi, *models, session ? &*session : nullptr);
+      measure(runtime, options, plan, mpi.size(), nccl ? TransportKind::Nccl : TransportKind::Mpi, *models, session ? &*session : nullptr);
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(graph::error_text(error));
   }
 #else
-  (void)options, (void)out;
+  (void)given, (void)out;
   throw InputError("this plumbline was built without MPI");
 #endif
 }

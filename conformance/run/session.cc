@@ -196,6 +196,7 @@ int Session::report() {
   const Places places = places_of(plan_);
   report.context = run_context(options_.command_line, {{"backend", backend_.name + " " + backend_.version},
                                                        {"transport", places.transports},
+                                                       {"nccl", options_.nccl_library.empty() ? "none" : options_.nccl_library},
                                                        {"ranks", places.ranks},
                                                        {"seed", std::to_string(options_.seed)},
                                                        {"profile", options_.selection.profile_or_default()},

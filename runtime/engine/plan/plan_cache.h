@@ -31,6 +31,7 @@ struct StepPlan {
   std::vector<Stage> stages;              ///< in the order of EngineContext::stages
   bool backward = false;                  ///< whether the step has a backward: training with a loss
   std::vector<ParameterCopies> copies;
+  std::unique_ptr<transport::AgreedTraffic> traffic;  ///< of boundary values and their gradients; may be null
 
   bool shards_parameters() const {
     return std::ranges::any_of(stages, [](const Stage& stage) { return stage.shards != nullptr; });

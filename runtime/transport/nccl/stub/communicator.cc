@@ -86,12 +86,14 @@ Result StubCommunicator::post(Message message, int peer, std::shared_ptr<StreamQ
 void StubCommunicator::enqueue(const Message& message, const std::shared_ptr<StreamQueue>& stream, bool poisoned) {
   waiting_[message.is_send].push_back({message.number, message.bytes, message.stream, stream->last_task()});
   if (waiting_[message.is_send].size() == 1) show_next(message.is_send);
-  stream->push(
-      [self = shared_from_this(), message, poisoned] {
-        transfer(message, *self->lanes_, poisoned);
-        self->finish(message);
-      },
-      describe(message));
+  StreamQueue::Task task;
+  task.run = [self = shared_from_this(), message, poisoned] {
+    transfer(message, *self->lanes_, poisoned);
+    self->finish(message);
+  };
+  if (message.demand != nullptr && !message.is_send) task.on_ask = [demand = message.demand] { demand->ask(); };
+  task.what = describe(message);
+  stream->push(std::move(task));
 }
 
 void StubCommunicator::finish(const Message& message) {

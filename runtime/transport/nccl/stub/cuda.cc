@@ -86,7 +86,7 @@ CudaError cudaStreamDestroy(Stream stream) {
 
 CudaError cudaStreamWaitEvent(Stream stream, Event event, unsigned int) {
   if (const auto signal = event->signal(); signal != nullptr && !signal->is_set())
-    stream->queue->push([signal] { signal->wait(); });
+    stream->queue->push({[signal] { signal->wait(); }, [signal] { signal->ask(); }});
   return CudaError::Success;
 }
 
@@ -108,8 +108,9 @@ CudaError cudaEventRecord(Event event, Stream stream) {
 }
 
 CudaError cudaEventQuery(Event event) {
+  stub::host_asks();
   const auto signal = event->signal();
-  return signal == nullptr || signal->is_set() ? CudaError::Success : CudaError::NotReady;
+  return signal == nullptr || signal->ask() ? CudaError::Success : CudaError::NotReady;
 }
 
 CudaError cudaHostAlloc(void** memory, size_t bytes, unsigned int) {

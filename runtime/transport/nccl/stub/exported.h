@@ -11,6 +11,9 @@ namespace plumbline::transport::nccl::stub {
 
 std::shared_ptr<StreamQueue> queue_of(Stream stream);
 
+/// Call for each question of the host: what its thread has posted so far may read its memory.
+void host_asks();
+
 /// Whether operations may use this memory: all of it, or with `apart` that of cudaHostAlloc.
 bool is_accessible(const void* memory, size_t bytes);
 

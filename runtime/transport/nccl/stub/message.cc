@@ -13,7 +13,6 @@ namespace plumbline::transport::nccl::stub {
 namespace {
 
 constexpr uint64_t kEagerBytes = 16 << 10;
-constexpr auto kLate = std::chrono::microseconds(700);
 constexpr uint64_t kShuffleMicroseconds = 1500;
 
 /// A different one for each operation of a process, and the same in each run.
@@ -51,7 +50,7 @@ class Transfer {
       if (!wait([&] { return receiver.phase == Position::Running && receiver.number == message_.number; })) return false;
       if (receiver.bytes != message_.bytes) return refuse(receiver.bytes, receiver.stream);
     }
-    if (modes().late) sleep(kLate);
+    wait_for_demand();
     const Frame frame{message_.number, message_.bytes, message_.stream};
     return put(&frame, sizeof frame) && put(message_.memory, message_.bytes);
   }
@@ -61,10 +60,10 @@ class Transfer {
     Frame frame;
     if (!get(&frame, sizeof frame)) return false;
     if (frame.bytes != message_.bytes) return refuse(frame.bytes, static_cast<int>(frame.stream));
-    if (!modes().poison) return get(message_.memory, message_.bytes);
+    if (!modes().poison && message_.demand == nullptr) return get(message_.memory, message_.bytes);
     std::vector<char> arrived(message_.bytes);
     if (!get(arrived.data(), arrived.size())) return false;
-    if (modes().late) sleep(kLate);
+    wait_for_demand();
     std::copy(arrived.begin(), arrived.end(), static_cast<char*>(message_.memory));
     return true;
   }
@@ -120,6 +119,13 @@ class Transfer {
   template <typename Condition>
   void until(const Condition& condition, bool even_failed) {
     while (!condition() && !lanes_.left[message_.rank] && (even_failed || !lanes_.failed)) lock_.wait();
+  }
+
+  void wait_for_demand() {
+    if (message_.demand == nullptr) return;
+    lock_.unlock();
+    message_.demand->wait();
+    lock_.lock();
   }
 
   void sleep(std::chrono::microseconds duration) {

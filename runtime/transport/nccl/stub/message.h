@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "runtime/transport/nccl/stub/demand.h"
 #include "runtime/transport/nccl/stub/shared_lanes.h"
 
 namespace plumbline::transport::nccl::stub {
@@ -16,6 +18,7 @@ struct Message {
   int rank = 0;         // that posted it; the other rank is 1 - rank
   uint64_t number = 0;  // of the rank's operations in this direction, from 0
   int stream = 0;
+  std::shared_ptr<Demand> demand;  // of the mode `late`: null otherwise
 
   int lane() const { return is_send ? rank : 1 - rank; }
   Position& mine(SharedLanes& lanes) const {

@@ -4,7 +4,11 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/transport/nccl/stub/communicator.h"
 #include "runtime/transport/nccl/stub/exported.h"
@@ -33,6 +37,9 @@ Result refuse(const char* why) {
   return Result::InvalidUsage;
 }
 
+/// Of this thread's sends that have not been asked for.
+thread_local std::vector<std::shared_ptr<stub::Demand>> sends_put_off;
+
 Result post(bool is_send, void* memory, size_t count, DataType type, int peer, Communicator comm, Stream stream) {
   if (comm == nullptr || stream == nullptr || type != DataType::Uint8) return refuse("a null handle, or not ncclUint8");
   if (!stub::is_accessible(memory, count)) return refuse("the memory is neither of a device nor of cudaHostAlloc");
@@ -41,10 +48,16 @@ Result post(bool is_send, void* memory, size_t count, DataType type, int peer, C
   message.is_send = is_send;
   message.memory = memory;
   message.bytes = count;
+  if (stub::modes().late) message.demand = std::make_shared<stub::Demand>();
+  if (is_send && message.demand != nullptr) sends_put_off.push_back(message.demand);
   return comm->shared->post(message, peer, stub::queue_of(stream));
 }
 
 }  // namespace
+
+void plumbline::transport::nccl::stub::host_asks() {
+  for (const auto& demand : std::exchange(sends_put_off, {})) demand->ask();
+}
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <ranges>
 #include <thread>
+#include <vector>
 
 namespace plumbline::transport::nccl::stub {
 
@@ -24,6 +25,12 @@ void Signal::wait() const {
   changed_.wait(lock, [this] { return set_; });
 }
 
+bool Signal::ask() const {
+  if (is_set()) return true;
+  if (on_ask) on_ask();
+  return false;
+}
+
 std::shared_ptr<StreamQueue> StreamQueue::start() {
   static std::atomic<int> count = 0;
   std::shared_ptr<StreamQueue> queue(new StreamQueue(count++));
@@ -31,10 +38,10 @@ std::shared_ptr<StreamQueue> StreamQueue::start() {
   return queue;
 }
 
-void StreamQueue::push(std::function<void()> task, std::string what) {
+void StreamQueue::push(Task task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back({std::move(task), std::move(what)});
+    tasks_.push_back(std::move(task));
   }
   changed_.notify_one();
 }
@@ -48,16 +55,30 @@ std::string StreamQueue::last_task() const {
 
 std::shared_ptr<Signal> StreamQueue::record() {
   auto signal = std::make_shared<Signal>();
-  bool idle;
+  uint64_t before;
   {
     std::lock_guard lock(mutex_);
-    idle = tasks_.empty();
+    if (tasks_.empty()) {
+      signal->set();
+      return signal;
+    }
+    before = ended_ + tasks_.size();
   }
-  if (idle)
-    signal->set();
-  else
-    push([signal] { signal->set(); });
+  signal->on_ask = [queue = weak_from_this(), before] {
+    if (const auto alive = queue.lock()) alive->ask_up_to(before);
+  };
+  push({[signal] { signal->set(); }});
   return signal;
+}
+
+void StreamQueue::ask_up_to(uint64_t tasks) {
+  std::vector<std::function<void()>> asked;
+  {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < tasks_.size() && ended_ + i < tasks; ++i)
+      if (tasks_[i].on_ask) asked.push_back(tasks_[i].on_ask);
+  }
+  for (const auto& ask : asked) ask();
 }
 
 void StreamQueue::close() {
@@ -78,6 +99,7 @@ void StreamQueue::run() {
     task();
     lock.lock();
     tasks_.pop_front();
+    ++ended_;
   }
 }
 

@@ -165,6 +165,38 @@ TEST(NcclStubModes, LateReadsASendThatWasOverwritten) {
   EXPECT_EQ(received, Bytes(64, 0xaa));
 }
 
+TEST(NcclStubModes, LateWritesAReceiveWhenItIsAskedFor) {
+  StubPair pair("late");
+  const Bytes sent = counting(64);
+  Bytes received(64, 1);
+  const Event receive = pair.receive(1, received.data(), received.size()), send = pair.send(0, sent.data(), sent.size());
+  ASSERT_TRUE(pair.happens(send));
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(received, Bytes(64, 1));  // it has arrived, but nobody could know
+  // Asked for through an event of another stream.
+  Event behind;
+  const Library& library = pair.library();
+  library.event_create_with_flags(&behind, kEventDisableTiming);
+  library.stream_wait_event(pair.stream(0), receive, 0);
+  library.event_record(behind, pair.stream(0));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(pair.happens(behind));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLimit);
+  EXPECT_EQ(received, sent);
+}
+
+TEST(NcclStubModes, LateOperationsEndThoughNobodyAsks) {
+  StubPair pair("late");
+  const Bytes sent = counting(64);
+  Bytes received(64, 1);
+  pair.receive(1, received.data(), received.size());
+  pair.send(0, sent.data(), sent.size());
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  const volatile unsigned char* last = &received.back();
+  while (*last != sent.back() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(received, sent);
+}
+
 TEST(NcclStubModes, PoisonFillsAReceiveUntilItsEvent) {
   StubPair pair("poison");
   const Bytes sent = counting(64);

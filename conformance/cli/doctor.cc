@@ -17,7 +17,8 @@ void add_doctor(CLI::App& app, Command& chosen) {
       "doctor", "Check step by step whether this machine is set up; with --backend, whether a backend is");
   command->add_option("--backend", *backend, "A backend.toml, or a command in quotes")->type_name("FILE.toml|CMD");
   command
-      ->add_option("--nccl", *nccl, "Fail unless there is this NCCL, or stub; default: say whether there is libnccl.so.2")
+      ->add_option("--nccl", *nccl,
+                   "Fail unless there is this NCCL, or stub; default: say whether there is libnccl.so.2")
       ->type_name("LIBRARY[:WORD,...]");
   command->callback([=, &chosen] {
     if (!nccl->empty() && !backend->empty())

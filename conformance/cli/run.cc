@@ -128,9 +128,10 @@ void add_run(CLI::App& app, Command& chosen) {
       {"mpi", conformance::TransportKind::Mpi},
       {"nccl", conformance::TransportKind::Nccl}};
   command
-      ->add_option("--transport", named->transport,
-                   "threads: ranks are threads of one process; mpi: processes under mpirun; nccl: such processes, whose "
-                   "tensors travel over NCCL (docs/gpu.md)")
+      ->add_option(
+          "--transport", named->transport,
+          "threads: ranks are threads of one process; mpi: processes under mpirun; nccl: such processes, whose "
+          "tensors travel over NCCL (docs/gpu.md)")
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi|nccl")
       ->default_str("threads");

@@ -93,11 +93,11 @@ const Need sharded{"parameters divided among replicas", [](const MutantRun& run)
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> joined;
-    for (auto list :
-         {&mutants_on_the_wire, &mutants_on_streams, &mutants_in_shared_sums, &mutants_between_replicas, &mutants_in_the_forward,
-          &mutants_in_the_backward, &mutants_in_the_accumulator, &mutants_in_recomputation, &mutants_in_the_loss,
-          &mutants_in_the_batch, &mutants_in_the_pipe, &mutants_in_the_steps, &mutants_in_the_optimizer,
-          &mutants_in_the_norm, &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results})
+    for (auto list : {&mutants_on_the_wire, &mutants_on_streams, &mutants_in_shared_sums, &mutants_between_replicas,
+                      &mutants_in_the_forward, &mutants_in_the_backward, &mutants_in_the_accumulator,
+                      &mutants_in_recomputation, &mutants_in_the_loss, &mutants_in_the_batch, &mutants_in_the_pipe,
+                      &mutants_in_the_steps, &mutants_in_the_optimizer, &mutants_in_the_norm,
+                      &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -50,7 +50,7 @@ struct RunOptions {
   int mutant_ranks = 1;             ///< that the mutant needs at least
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
-  std::string wire;  ///< words of transport::parse_wire(); empty: an ordinary one
+  std::string wire;          ///< words of transport::parse_wire(); empty: an ordinary one
   std::string nccl;          ///< for transport::nccl::parse_library_choice()
   std::string nccl_library;  ///< the name of what was found; empty without this transport
   uint64_t seed = 1;

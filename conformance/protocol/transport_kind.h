@@ -11,7 +11,7 @@ enum class TransportKind {
   Threads,
   Mpi,
   Nccl,  ///< between processes under MPI
-  Own,  ///< the transport of a backend other than the runtime of this project
+  Own,   ///< the transport of a backend other than the runtime of this project
 };
 
 /// "threads", "mpi", "nccl" or "own".

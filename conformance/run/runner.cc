@@ -267,7 +267,8 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
       });
     }
     if (options.throughput)
-      measure(runtime, options, plan, mpi.size(), nccl ? TransportKind::Nccl : TransportKind::Mpi, *models, session ? &*session : nullptr);
+      measure(runtime, options, plan, mpi.size(), nccl ? TransportKind::Nccl : TransportKind::Mpi, *models,
+              session ? &*session : nullptr);
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(graph::error_text(error));

@@ -1,5 +1,5 @@
-// Every kind of schedule over NCCL's transport and its stub, in every mode of the stub: bitwise like plain autograd of the
-// whole model, which knows of no transport.
+// Every kind of schedule over NCCL's transport and its stub, in every mode of the stub: bitwise like plain autograd of
+// the whole model, which knows of no transport.
 #include <chrono>
 
 #include "runtime/engine/testing/engine_test_models.h"

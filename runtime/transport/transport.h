@@ -84,7 +84,8 @@ class WaitContext {
   std::string (*describe_)(const void*);
 };
 
-/// Tags from -1 down to -kReservedTags belong to collectives.h and to the transports; all other code uses [0, max_tag()].
+/// Tags from -1 down to -kReservedTags belong to collectives.h and to the transports; all other code uses [0,
+/// max_tag()].
 inline constexpr int64_t kReservedTags = 16;
 
 /// One message of a step, as one of its ends sees it. `peer` is another rank; in a step no tag occurs twice between a
@@ -97,7 +98,8 @@ struct Parcel {
 };
 
 /// The messages between this rank and others that a step exchanges, known before it begins. Sends are in the order in
-/// which they will be posted; receives may be posted in any order. A step may exchange further messages with other tags.
+/// which they will be posted; receives may be posted in any order. A step may exchange further messages with other
+/// tags.
 struct Traffic {
   std::vector<Parcel> sends, receives;
 };
@@ -123,8 +125,8 @@ class Transport {
   /// connections, and throws Error on every rank unless each send has its receive with the same size.
   virtual std::unique_ptr<AgreedTraffic> agree_on_traffic(const Traffic&, const Deadline&) { return nullptr; }
 
-  /// Begins a step with this traffic, which must live until the next call; null: the messages that follow belong to none.
-  /// All messages of the step before must be complete or withdrawn. Every rank calls it, in the same order.
+  /// Begins a step with this traffic, which must live until the next call; null: the messages that follow belong to
+  /// none. All messages of the step before must be complete or withdrawn. Every rank calls it, in the same order.
   virtual void begin_traffic(AgreedTraffic*) {}
 
   /// Starts to send `bytes` bytes to `peer` (which may be this rank) and returns at once. The memory must stay valid

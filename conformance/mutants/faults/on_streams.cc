@@ -17,7 +17,9 @@ using ChangeTransport = std::unique_ptr<transport::Transport> (*)(transport::Tra
 class FaultyTransport : public transport::ForwardingTransport {
  public:
   FaultyTransport(std::unique_ptr<transport::Transport> over_nccl, std::unique_ptr<transport::Transport> around)
-      : ForwardingTransport(around ? *around : *over_nccl), around_(std::move(around)), over_nccl_(std::move(over_nccl)) {}
+      : ForwardingTransport(around ? *around : *over_nccl),
+        around_(std::move(around)),
+        over_nccl_(std::move(over_nccl)) {}
 
  private:
   std::unique_ptr<transport::Transport> around_, over_nccl_;

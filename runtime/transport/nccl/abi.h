@@ -8,9 +8,9 @@
 #include <climits>
 #include <cstddef>
 
-struct ncclComm;      // NOLINT: the names that nccl.h and the CUDA runtime give them
-struct CUstream_st;   // NOLINT
-struct CUevent_st;    // NOLINT
+struct ncclComm;     // the names that nccl.h and the CUDA runtime give them
+struct CUstream_st;
+struct CUevent_st; 
 
 namespace plumbline::transport::nccl {
 

@@ -56,8 +56,8 @@ template <typename Theirs>
 constexpr Theirs chosen(Theirs function) {
   return function;
 }
-static_assert(Alike<decltype(Library::event_record), decltype(chosen<cudaError_t (*)(cudaEvent_t, cudaStream_t)>(
-                                                         &cudaEventRecord))>::value);
+static_assert(Alike<decltype(Library::event_record),
+                    decltype(chosen<cudaError_t (*)(cudaEvent_t, cudaStream_t)>(&cudaEventRecord))>::value);
 static_assert(Alike<decltype(Library::host_alloc),
                     decltype(chosen<cudaError_t (*)(void**, size_t, unsigned int)>(&cudaHostAlloc))>::value);
 

@@ -19,7 +19,12 @@ std::string place(const Transport& control, const Edge& edge) {
 }  // namespace
 
 Edges::Edges(const Library& library, Transport& control, Watch& watch, Clock::duration timeout)
-    : library_(library), control_(control), watch_(watch), timeout_(timeout), out_(control.size()), in_(control.size()) {}
+    : library_(library),
+      control_(control),
+      watch_(watch),
+      timeout_(timeout),
+      out_(control.size()),
+      in_(control.size()) {}
 
 Edges::~Edges() {
   const Deadline patience = Deadline::after(kPatience);

@@ -38,8 +38,8 @@ class Edges {
   /// Null if there is none.
   Edge* find(int peer, bool sends);
 
-  /// Call with the result of every NCCL call on the edge's communicator: waits until NCCL has taken the operation, after
-  /// which events may be recorded behind it. Throws Error with NCCL's text, and TimeoutError.
+  /// Call with the result of every NCCL call on the edge's communicator: waits until NCCL has taken the operation,
+  /// after which events may be recorded behind it. Throws Error with NCCL's text, and TimeoutError.
   void settle(const Edge& edge, Result result, const char* call);
   /// Throws Error if the communicator has failed since.
   void check(const Edge& edge) const;

@@ -88,8 +88,8 @@ Library with_one_stream(Library library, Happened happened) {
 }
 
 Library with_short_receives(Library library, Happened happened) {
-  library.recv = [recv = library.recv, happened = std::move(happened)](void* data, size_t count, DataType type, int peer,
-                                                                      Communicator comm, Stream stream) {
+  library.recv = [recv = library.recv, happened = std::move(happened)](void* data, size_t count, DataType type,
+                                                                       int peer, Communicator comm, Stream stream) {
     if (count <= 4) return recv(data, count, type, peer, comm, stream);
     happened();
     return recv(data, count - 4, type, peer, comm, stream);

@@ -41,7 +41,8 @@ class Handle {
   template <typename Function>
   void get(std::function<Function>& to, const char* symbol) const {
     auto* found = reinterpret_cast<Function*>(dlsym(handle_, symbol));
-    if (found == nullptr) throw Error(name_ + " has no function " + symbol + "; take NCCL 2.28 or newer, and CUDA 12 or 13");
+    if (found == nullptr)
+      throw Error(name_ + " has no function " + symbol + "; take NCCL 2.28 or newer, and CUDA 12 or 13");
     to = found;
   }
 
@@ -109,8 +110,9 @@ std::string Library::name() const {
 
 Library load_library(const LibraryChoice& choice) {
   const bool stub = choice.library == "stub";
-  const Handle nccl(stub ? stub_path() : choice.library,
-                    "--transport nccl needs NCCL 2.28 or newer: --nccl names its path, or `--nccl stub` takes the stub");
+  const Handle nccl(
+      stub ? stub_path() : choice.library,
+      "--transport nccl needs NCCL 2.28 or newer: --nccl names its path, or `--nccl stub` takes the stub");
   Library library;
   get_nccl(nccl, library);
   library.path = nccl.path_of("ncclGetVersion");

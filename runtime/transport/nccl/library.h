@@ -14,9 +14,9 @@ namespace plumbline::transport::nccl {
 /// The functions are those of the library, without the prefixes nccl and cuda. Tests and mutants replace single ones in
 /// a copy.
 struct Library {
-  std::string path;   ///< of the file that holds NCCL
-  int version = 0;    ///< 22809 is 2.28.9
-  std::string stub;   ///< the stub's modes ("late,poison", or "eager"); empty: not the stub
+  std::string path;       ///< of the file that holds NCCL
+  int version = 0;        ///< 22809 is 2.28.9
+  std::string stub;       ///< the stub's modes ("late,poison", or "eager"); empty: not the stub
   std::string cuda_path;  ///< of the file that holds the CUDA runtime; the stub is both
 
   std::function<function::GetVersion> get_version;
@@ -49,9 +49,10 @@ struct Library {
   std::string name() const;
 };
 
-/// Loads the chosen library and sets the stub's modes, which hold for the whole process. The CUDA runtime is the library
-/// itself if it exports it, as the stub does, else the file that PLUMBLINE_CUDART names, else libcudart.so.13 or .12.
-/// Throws Error, with a remedy, if a library is absent, lacks a function or is older than 2.28. Libraries stay loaded.
+/// Loads the chosen library and sets the stub's modes, which hold for the whole process. The CUDA runtime is the
+/// library itself if it exports it, as the stub does, else the file that PLUMBLINE_CUDART names, else libcudart.so.13
+/// or .12. Throws Error, with a remedy, if a library is absent, lacks a function or is older than 2.28. Libraries stay
+/// loaded.
 Library load_library(const LibraryChoice& choice);
 
 }  // namespace plumbline::transport::nccl

@@ -15,8 +15,8 @@ struct LibraryChoice {
 /// "rendezvous", "eager", "late", "poison", "shuffle", "apart"; stub/modes.h says what they mean.
 const std::vector<std::string>& stub_modes();
 
-/// Reads LIBRARY[:WORD,...]: words are "headers" and, if the library is "stub", its modes. An empty text is the default.
-/// Throws InputError for another word.
+/// Reads LIBRARY[:WORD,...]: words are "headers" and, if the library is "stub", its modes. An empty text is the
+/// default. Throws InputError for another word.
 LibraryChoice parse_library_choice(const std::string& text);
 
 }  // namespace plumbline::transport::nccl

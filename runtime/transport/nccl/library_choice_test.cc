@@ -37,7 +37,8 @@ TEST(NcclLibrary, AnAbsentOneIsSaidWithTheRemedy) {
 }
 
 TEST(NcclLibrary, AnotherLibraryLacksItsFunctions) {
-  expect_part(failure<Error>([] { load_library({.library = "libz.so.1"}); }), "libz.so.1 has no function ncclGetVersion");
+  expect_part(failure<Error>([] { load_library({.library = "libz.so.1"}); }),
+              "libz.so.1 has no function ncclGetVersion");
 }
 
 TEST(NcclLibrary, TheStubIsKnownByItsPathToo) {

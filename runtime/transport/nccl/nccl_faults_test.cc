@@ -53,7 +53,8 @@ Outcome exchange(Transport& transport, Memory& memory, Clock::duration limit) {
       const Request a = transport.isend(memory.one.data(), 16, 1, 1), b = transport.isend(memory.two.data(), 32, 1, 2);
       finish(a), finish(b);
     } else {
-      const Request a = transport.irecv(memory.first.data(), 16, 0, 1), b = transport.irecv(memory.second.data(), 32, 0, 2);
+      const Request a = transport.irecv(memory.first.data(), 16, 0, 1),
+                    b = transport.irecv(memory.second.data(), 32, 0, 2);
       finish(a), finish(b);
       outcome.received = {memory.first, memory.second};
     }
@@ -98,12 +99,13 @@ TEST(NcclFaults, WithoutAFaultAllIsRight) {
 }
 
 TEST(NcclFaults, AnEventWaitLeftOutShowsPoison) {
-  with_fault("stub:late,poison", without_event_waits, with_kept_receives, [](Transport& control, const Outcome& outcome) {
-    EXPECT_GT(outcome.happened, 0);
-    if (control.rank() == 1) {
-      EXPECT_EQ(outcome.received, (std::vector{Bytes(16, 0xff), Bytes(32, 0xff)}));
-    }
-  });
+  with_fault("stub:late,poison", without_event_waits, with_kept_receives,
+             [](Transport& control, const Outcome& outcome) {
+               EXPECT_GT(outcome.happened, 0);
+               if (control.rank() == 1) {
+                 EXPECT_EQ(outcome.received, (std::vector{Bytes(16, 0xff), Bytes(32, 0xff)}));
+               }
+             });
 }
 
 TEST(NcclFaults, ASendOverwrittenAtItsPostArrivesOverwrittenWhenReadLate) {
@@ -139,7 +141,7 @@ TEST(NcclFaults, AReceiveSmallerThanItsSendNamesBothSizes) {
     with_fault(
         choice, with_short_receives, nullptr,
         [&](Transport& control, const Outcome& outcome) {
-          if (control.rank() == 0 && outcome.error.empty()) return;  // its messages were buffered
+          if (control.rank() == 0 && choice == std::string("stub:eager")) return;  // its messages were buffered
           expect_part(outcome.error, "sizes differ: send ");
           expect_part(outcome.error, " 16 bytes, stream ");
           expect_part(outcome.error, " 12 bytes, stream ");

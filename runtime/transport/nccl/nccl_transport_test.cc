@@ -286,8 +286,9 @@ TEST(NcclTransportErrors, SendsMustKeepTheAgreedOrderAndSizes) {
     const auto traffic = agree(transport, {16, 8});
     const Bytes data(16);
     if (transport.rank() == 0) {
-      EXPECT_EQ(failure<Error>([&] { transport.isend(data.data(), 8, 1, 11); }),
-                "rank 0: the message to rank 1 with tag 11 is message 1 of the agreed order, but 0 were posted before it");
+      EXPECT_EQ(
+          failure<Error>([&] { transport.isend(data.data(), 8, 1, 11); }),
+          "rank 0: the message to rank 1 with tag 11 is message 1 of the agreed order, but 0 were posted before it");
       EXPECT_EQ(failure<Error>([&] { transport.isend(data.data(), 12, 1, 10); }),
                 "rank 0: the message to rank 1 with tag 10 has 12 bytes, but 16 were agreed");
     }
@@ -300,8 +301,10 @@ TEST(NcclTransportErrors, RanksThatExpectOtherMessagesAreRefusedEverywhere) {
   const std::vector<std::pair<Change, std::string>> changes = {
       {[](Traffic& t) { t.receives.front().bytes = 7; }, " with tag 3 is sent with 8 bytes and received with 7"},
       {[](Traffic& t) { t.receives.clear(); }, " with tag 3 is sent but not received"},
-      {[](Traffic& t) { t.receives.push_back({t.receives.front().peer, 4, 8}); }, " with tag 4 is received but not sent"},
-      {[](Traffic& t) { t.receives.push_back(t.receives.front()); }, " with tag 3 is received but not sent, or received "},
+      {[](Traffic& t) { t.receives.push_back({t.receives.front().peer, 4, 8}); },
+       " with tag 4 is received but not sent"},
+      {[](Traffic& t) { t.receives.push_back(t.receives.front()); },
+       " with tag 3 is received but not sent, or received "},
       {[](Traffic& t) { t.sends.push_back(t.sends.front()); }, " with tag 3 is sent twice in a step"}};
   for (const auto& [change, text] : changes)
     with_nccl_ranks("stub", 2, [&](Transport& transport) {

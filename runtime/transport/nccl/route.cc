@@ -24,8 +24,7 @@ Numbers packed(const Traffic& traffic) {
 Traffic unpacked(std::span<const int64_t> numbers) {
   Traffic traffic;
   for (size_t i = 1; i < numbers.size(); i += 3) {
-    std::vector<Parcel>& to =
-        static_cast<int64_t>(i / 3) < numbers[0] ? traffic.sends : traffic.receives;
+    std::vector<Parcel>& to = static_cast<int64_t>(i / 3) < numbers[0] ? traffic.sends : traffic.receives;
     to.push_back({static_cast<int>(numbers[i]), numbers[i + 1], static_cast<size_t>(numbers[i + 2])});
   }
   return traffic;

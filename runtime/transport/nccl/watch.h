@@ -17,8 +17,8 @@ class Watch {
   /// `control` must outlive the watch.
   explicit Watch(Transport& control) : control_(control) {}
 
-  /// Asks `done` until it is true, or the deadline has passed (false). Also throws what `done` and the control transport
-  /// throw: PeerError if the ranks were aborted.
+  /// Asks `done` until it is true, or the deadline has passed (false). Also throws what `done` and the control
+  /// transport throw: PeerError if the ranks were aborted.
   template <typename Done>
   bool await(const Done& done, const Deadline& deadline) {
     constexpr int kPolls = 20;  // a stream that is idle answers at once

@@ -58,7 +58,7 @@ class StubCommunicator : public std::enable_shared_from_this<StubCommunicator> {
   Result meeting_ = Result::InProgress;
   bool aborted_ = false, finalized_ = false;
   std::string error_;
-  uint64_t posted_[2] = {};  // receives, sends
+  uint64_t posted_[2] = {};         // receives, sends
   std::deque<Waiting> waiting_[2];  // likewise: on streams, from the one that runs
   std::vector<std::function<void()>> deferred_;
 };

@@ -17,7 +17,8 @@ constexpr uint64_t kShuffleMicroseconds = 1500;
 
 /// A different one for each operation of a process, and the same in each run.
 std::chrono::microseconds shuffle_delay(const Message& message) {
-  uint64_t x = (message.number * 2 + message.is_send) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(message.stream) * 0x632be59bd9b4e019u;
+  uint64_t x = (message.number * 2 + message.is_send) * 0x9e3779b97f4a7c15u +
+               static_cast<uint64_t>(message.stream) * 0x632be59bd9b4e019u;
   x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
   return std::chrono::microseconds((x >> 33) % kShuffleMicroseconds);
 }
@@ -47,7 +48,8 @@ class Transfer {
   bool send() {
     if (modes().waits_for_receive() || message_.bytes > kEagerBytes) {
       const Position& receiver = lane_.receiver;
-      if (!wait([&] { return receiver.phase == Position::Running && receiver.number == message_.number; })) return false;
+      if (!wait([&] { return receiver.phase == Position::Running && receiver.number == message_.number; }))
+        return false;
       if (receiver.bytes != message_.bytes) return refuse(receiver.bytes, receiver.stream);
     }
     wait_for_demand();
@@ -73,7 +75,8 @@ class Transfer {
     while (bytes > 0) {
       if (!wait([&] { return lane_.written - lane_.read < LaneMemory::kRing; })) return false;
       const uint64_t place = lane_.written % LaneMemory::kRing;
-      const uint64_t part = std::min({bytes, LaneMemory::kRing - (lane_.written - lane_.read), LaneMemory::kRing - place});
+      const uint64_t part =
+          std::min({bytes, LaneMemory::kRing - (lane_.written - lane_.read), LaneMemory::kRing - place});
       std::memcpy(lane_.ring + place, from, part);
       from += part, bytes -= part, lane_.written += part;
       lock_.notify();

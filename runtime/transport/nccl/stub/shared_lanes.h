@@ -15,8 +15,8 @@ struct Position {
   enum Phase : int32_t { None, Queued, Running };
 
   Phase phase;
-  int32_t stream;    // the end's own number of it
-  uint64_t number;   // counts the operations of the end, from 0
+  int32_t stream;   // the end's own number of it
+  uint64_t number;  // counts the operations of the end, from 0
   uint64_t bytes;
   char behind[160];  // if queued: the task before it on its stream
 };

@@ -26,7 +26,8 @@ constexpr auto kLimit = 20s;
 /// Two ranks of one communicator, each with a stream and an event, driven by one thread.
 class StubPair {
  public:
-  explicit StubPair(const std::string& modes) : library_(load_library(parse_library_choice(modes.empty() ? "stub" : "stub:" + modes))) {
+  explicit StubPair(const std::string& modes)
+      : library_(load_library(parse_library_choice(modes.empty() ? "stub" : "stub:" + modes))) {
     UniqueId id;
     EXPECT_EQ(library_.get_unique_id(&id), Result::Success);
     std::thread other([&] { join(1, id); });
@@ -102,7 +103,7 @@ Bytes counting(size_t bytes, unsigned char first = 1) {
 class NcclStub : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Each, NcclStub,
                          ::testing::Values("", "eager", "rendezvous", "late", "poison", "shuffle", "late,poison",
-                                         "rendezvous,shuffle", "late,poison,shuffle", "eager,poison,shuffle"));
+                                           "rendezvous,shuffle", "late,poison,shuffle", "eager,poison,shuffle"));
 
 TEST_P(NcclStub, SaysThatItIsAStub) {
   const StubPair pair(GetParam());
@@ -169,7 +170,8 @@ TEST(NcclStubModes, LateWritesAReceiveWhenItIsAskedFor) {
   StubPair pair("late");
   const Bytes sent = counting(64);
   Bytes received(64, 1);
-  const Event receive = pair.receive(1, received.data(), received.size()), send = pair.send(0, sent.data(), sent.size());
+  const Event receive = pair.receive(1, received.data(), received.size()),
+              send = pair.send(0, sent.data(), sent.size());
   ASSERT_TRUE(pair.happens(send));
   std::this_thread::sleep_for(5ms);
   EXPECT_EQ(received, Bytes(64, 1));  // it has arrived, but nobody could know
@@ -211,7 +213,7 @@ TEST(NcclStubModes, PoisonFillsAReceiveUntilItsEvent) {
 TEST(NcclStubModes, PoisonLeavesMemoryThatAnEarlierOperationReads) {
   StubPair pair("poison,rendezvous");
   Bytes memory = counting(64), elsewhere(64), again = counting(64, 100);
-  const Event send = pair.send(0, memory.data(), 64);          // waits for its receive
+  const Event send = pair.send(0, memory.data(), 64);        // waits for its receive
   const Event receive = pair.receive(0, memory.data(), 64);  // on the same stream, so it is later
   EXPECT_EQ(memory, counting(64));
   ASSERT_TRUE(pair.happens(pair.receive(1, elsewhere.data(), 64)));
@@ -281,7 +283,8 @@ TEST_P(NcclStub, DifferentSizesAreAnErrorThatNamesBothEnds) {
     const std::string error = pair.error(1);
     testing::expect_part(error, "send 0 of rank 0 to rank 1, " + std::to_string(sent) + " bytes, stream ");
     testing::expect_part(error, "receive 0 of rank 1 from rank 0, " + std::to_string(expected) + " bytes, stream ");
-    if (sent > 16384 || std::string(GetParam()).find("rendezvous") != std::string::npos) EXPECT_EQ(pair.error(0), error);
+    if (sent > 16384 || std::string(GetParam()).find("rendezvous") != std::string::npos)
+      EXPECT_EQ(pair.error(0), error);
   }
 }
 
@@ -340,8 +343,8 @@ TEST(NcclStubModes, AnOperationThatWasNotAskedForIsNotYetOnItsStream) {
     config.blocking = 0;
     EXPECT_EQ(library.comm_init_rank_config(&communicators[rank], 2, id, rank, &config), Result::InProgress);
   }
-  for (const Communicator comm : communicators)
-    do library.comm_get_async_error(comm, &state);
+  for (const Communicator comm : communicators) do
+      library.comm_get_async_error(comm, &state);
     while (state == Result::InProgress);
   ASSERT_EQ(state, Result::Success);
   Stream stream;

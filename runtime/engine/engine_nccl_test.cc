@@ -46,7 +46,7 @@ TEST_P(EngineOverNccl, EverySchedule) {
   const OverNccl over(GetParam().choice);
   for (const std::string& name : schedule::schedule_names())
     for (const int ranks : GetParam().ranks) {
-      const schedule::Schedule schedule = schedule::make_schedule(name, ranks, ranks == 2 ? 4 : ranks);
+      const schedule::Schedule schedule = schedule::make_schedule(name, ranks, 2 * ranks);
       if (!schedule::has_backward(schedule)) continue;
       // A skip over stages makes receives that are posted in another order than the sends.
       expect_like_oracle(ranks == 4 ? "skip" : "mlp", schedule, 2 * schedule.microbatches + 1, /*steps=*/2);

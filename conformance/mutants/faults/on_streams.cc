@@ -51,17 +51,17 @@ Mutant hanging_on_streams(Mutant mutant) {
 
 std::vector<Mutant> mutants_on_streams() {
   return {
-      on_streams("event-wait-left-out", "no stream waits for an event, so a value is read while it arrives",
+      on_streams("event-wait-left-out", "no stream waits for an event, so a value is read while it arrives.",
                  "stub:late,poison", nccl::without_event_waits, nccl::with_kept_receives),
-      on_streams("send-freed-at-its-post", "the memory of a value is reused as soon as its send is posted", "stub:late",
-                 nullptr, nccl::with_overwritten_sends),
+      on_streams("send-freed-at-its-post", "the memory of a value is reused as soon as its send is posted.",
+                 "stub:late", nullptr, nccl::with_overwritten_sends),
       hanging_on_streams(on_streams("one-stream-for-both-directions",
-                                    "a rank's sends and receives share one stream, so each waits for the other",
+                                    "a rank's sends and receives share one stream, so each waits for the other.",
                                     "stub:rendezvous", nccl::with_one_stream, nullptr)),
-      hanging_on_streams(on_streams("receive-smaller-than-send", "a receive takes four bytes less than its send",
+      hanging_on_streams(on_streams("receive-smaller-than-send", "a receive takes four bytes less than its send.",
                                     "stub:rendezvous", nccl::with_short_receives, nullptr)),
       hanging_on_streams(on_streams("sends-in-another-order",
-                                    "two messages of an edge are sent in another order than they are received",
+                                    "two messages of an edge are sent in another order than they are received.",
                                     "stub:rendezvous,headers", nccl::with_swapped_sends, nullptr)),
   };
 }

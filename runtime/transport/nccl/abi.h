@@ -8,9 +8,10 @@
 #include <climits>
 #include <cstddef>
 
-struct ncclComm;     // the names that nccl.h and the CUDA runtime give them
+// Named as nccl.h and the CUDA runtime name them.
+struct ncclComm;
 struct CUstream_st;
-struct CUevent_st; 
+struct CUevent_st;
 
 namespace plumbline::transport::nccl {
 

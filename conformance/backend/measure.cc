@@ -13,9 +13,9 @@
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
+#include "runtime/transport/clock_offset.h"
 #include "runtime/transport/collectives.h"
 
 namespace plumbline::conformance {
@@ -146,21 +146,22 @@ Measured measure_model(const JobThroughput& item, const Job& job, transport::Tra
 
 }  // namespace
 
-void measure_on_rank(const JobThroughput& item, const Job& job, transport::Transport& transport,
-                     const std::filesystem::path& path) {
+std::string measure_on_rank(const JobThroughput& item, const Job& job, transport::Transport& transport) {
   const transport::Clock::duration timeout = transport::from_seconds(job.timeout_seconds);
   const Measured measured =
       item.model.empty() ? measure_sleeping(item, transport, timeout) : measure_model(item, job, transport, timeout);
+  // Ranks on several hosts have several clocks; the readers of the times compare them.
+  const double early =
+      transport::correction(transport::measure_clock_offset(transport, transport::Deadline::after(timeout)));
   nlohmann::json steps = nlohmann::json::array(), trace = nlohmann::json::array();
   for (const engine::StepTimes& t : measured.steps)
-    steps.push_back({{"begin", t.begin}, {"end", t.end}, {"busy", t.busy}, {"waiting", t.waiting}});
+    steps.push_back({{"begin", t.begin - early}, {"end", t.end - early}, {"busy", t.busy}, {"waiting", t.waiting}});
   for (const schedule::TimedAction& timed : measured.trace)
     trace.push_back({{"action", to_string(timed.action)},
                      {"overlaps_next", timed.action.overlaps_next},
-                     {"begin", timed.begin},
-                     {"end", timed.end}});
-  std::filesystem::create_directories(path.parent_path());
-  write_text_file(path, nlohmann::json{{"steps", steps}, {"trace", trace}}.dump() + "\n");
+                     {"begin", timed.begin - early},
+                     {"end", timed.end - early}});
+  return nlohmann::json{{"steps", steps}, {"trace", trace}}.dump() + "\n";
 }
 
 }  // namespace plumbline::conformance

@@ -6,6 +6,8 @@
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/measure.h"
+#include "conformance/backend/shared_job.h"
+#include "conformance/backend/told_waits.h"
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
@@ -18,12 +20,14 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/flight/flight_recorder.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
 namespace {
 
-void run_one(const Job& job, const JobCase& item, transport::Transport& transport, const std::filesystem::path& out) {
+/// The bytes of this rank's result file.
+std::string run_one(const Job& job, const JobCase& item, transport::Transport& transport) {
   std::string note;
   const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
   EngineCaseOptions options{case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks), job.seed,
@@ -44,10 +48,23 @@ void run_one(const Job& job, const JobCase& item, transport::Transport& transpor
     options.fault = &fault;
     if (fault.transport) mutated = fault.transport(between);
   }
-  const reference::Results results = run_case_on_rank(c, mutated ? *mutated : between, options);
-  const std::filesystem::path path = result_path(out, item, transport.rank());
-  std::filesystem::create_directories(path.parent_path());
-  write_tensor_file(path, reference::to_host(results));
+  return encode_tensors(reference::to_host(run_case_on_rank(c, mutated ? *mutated : between, options)));
+}
+
+/// The log of this rank's last events, below rank 0's output folder; null on a host that does not see it, and where it
+/// cannot be written, since the run does not depend on it.
+std::unique_ptr<transport::flight::FlightLog> open_flight_log(transport::Transport& transport,
+                                                              const std::filesystem::path& out) {
+  const std::filesystem::path file = flight_log(out, transport.rank());
+  std::error_code none;
+  if (transport.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
+  transport::barrier(transport, transport::Deadline::never());  // ranks start at different times
+  if (!std::filesystem::is_directory(file.parent_path(), none)) return nullptr;
+  try {
+    return std::make_unique<transport::flight::FlightLog>(file);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 void run_all(const Job& job, transport::Transport& transport, const std::filesystem::path& out,
@@ -55,16 +72,22 @@ void run_all(const Job& job, transport::Transport& transport, const std::filesys
   const auto report = [&](bool throughput, size_t index, bool done) {
     if (transport.rank() == 0) on_event({.throughput = throughput, .index = index, .done = done});
   };
-  const auto meet = [&] {
-    transport::barrier(transport, transport::Deadline::after(transport::from_seconds(job.timeout_seconds)));
-  };
   const auto execute = [&](bool throughput, size_t index) {
     report(throughput, index, /*done=*/false);
-    if (throughput)
-      measure_on_rank(job.throughput[index], job, transport, throughput_path(out, index, transport.rank()));
-    else
-      run_one(job, job.cases[index], transport, out);
-    meet();
+    std::string bytes;
+    try {
+      bytes = throughput ? measure_on_rank(job.throughput[index], job, transport)
+                         : run_one(job, job.cases[index], transport);
+    } catch (const TimeoutError& error) {
+      if (throughput) throw;
+      throw TimeoutError(error.what() +
+                         told_waits(out, job.ranks, /*killed=*/false, flight_page(out, job.cases[index])));
+    }
+    const auto path_of = [&](int rank) {
+      return throughput ? throughput_path(out, index, rank) : result_path(out, job.cases[index], rank);
+    };
+    write_of_all_ranks(transport, bytes, path_of,
+                       transport::Deadline::after(transport::from_seconds(job.timeout_seconds)));
     report(throughput, index, /*done=*/true);
     // Rank 0 may be judging now; the others' deadlines are for messages, not for that.
     transport::barrier(transport, transport::Deadline::never());
@@ -78,7 +101,10 @@ void run_on_rank(const Job& job, transport::Transport& transport, const std::fil
   // Ranks share the cores; and with one thread each kernel adds up in one order.
   at::set_num_threads(1);
   try {
-    run_all(job, transport, out, on_event);
+    const std::unique_ptr<transport::flight::FlightLog> log = open_flight_log(transport, out);
+    const std::unique_ptr<transport::Transport> recorded =
+        log && job.throughput.empty() ? transport::flight::record_flight(transport, *log) : nullptr;
+    run_all(job, recorded ? *recorded : transport, out, on_event);
   } catch (const std::exception& error) {
     transport.abort(graph::error_text(error));
     throw;

@@ -1,5 +1,5 @@
-// The runtime of this process as a backend: the engine executes each case of a job, and each rank writes its results to
-// a file.
+// The runtime of this process as a backend: the engine executes each case of a job, and rank 0 writes the results of
+// each rank to a file.
 #pragma once
 
 #include "conformance/protocol/backend.h"
@@ -16,8 +16,8 @@ class Runtime : public Backend {
   std::string name() const override { return "plumbline runtime"; }
   BackendDescription describe() const override;
   std::vector<std::optional<PlanAnswer>> plan(const Job& job, const std::filesystem::path& out) const override;
-  /// Rank 0 reports the events; a case is done when every rank has written its file. An exception of any rank aborts
-  /// the others with its reason and is rethrown.
+  /// Rank 0 reports the events; a case is done when it has written the files of all ranks, in `out`, which the others
+  /// need not see. An exception of any rank aborts the others with its reason and is rethrown.
   JobResult run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const override;
 
  private:

@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "conformance/backend/runtime.h"
+#include "conformance/backend/shared_job.h"
 #include "conformance/cli/commands.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/protocol/command_backend.h"
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #include "runtime/transport/nccl/nccl_transport.h"
@@ -43,27 +45,35 @@ void print_event(const conformance::JobEvent& event) {
   std::fflush(stdout);
 }
 
+#if PLUMBLINE_HAS_MPI
+/// Rank 0 reads the job, so that its host alone needs the file.
+void run_as_rank(const BackendOptions& options, transport::MpiSession& mpi) {
+  const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+  const conformance::Job job = conformance::share_job(
+      *transport, mpi.rank() == 0 ? conformance::read_job(options.job) : conformance::Job(), /*add_corpus=*/true);
+  if (mpi.size() != job.ranks)
+    mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
+  const std::unique_ptr<transport::Transport> over_nccl =
+      options.transport == "nccl"
+          ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
+                                                 transport::from_seconds(job.timeout_seconds))
+          : nullptr;
+  conformance::Runtime(over_nccl ? over_nccl.get() : transport.get()).run(job, options.out, print_event);
+}
+#endif
+
 int run(const BackendOptions& options) {
-  const conformance::Job job = read_job(options);
   if (options.transport == "threads") {
-    conformance::Runtime().run(job, options.out, print_event);
+    conformance::Runtime().run(read_job(options), options.out, print_event);
     return 0;
   }
 #if PLUMBLINE_HAS_MPI
   transport::MpiSession mpi;
-  if (mpi.size() != job.ranks)
-    mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
-  const std::unique_ptr<transport::Transport> over_mpi = transport::make_mpi_transport(mpi);
-  std::unique_ptr<transport::Transport> over_nccl;
-  if (options.transport == "nccl") {
-    try {
-      over_nccl = transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *over_mpi,
-                                                       transport::from_seconds(job.timeout_seconds));
-    } catch (const Error& error) {
-      mpi.abort(error.what());
-    }
+  try {
+    run_as_rank(options, mpi);
+  } catch (const std::exception& error) {
+    mpi.abort(graph::error_text(error));
   }
-  conformance::Runtime(over_nccl ? over_nccl.get() : over_mpi.get()).run(job, options.out, print_event);
   return 0;
 #else
   throw InputError("--transport " + options.transport + ": this plumbline was built without MPI");

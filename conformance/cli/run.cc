@@ -11,6 +11,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/program/run.h"
 #include "conformance/protocol/process.h"
+#include "conformance/run/hosts/launcher.h"
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
@@ -70,6 +71,7 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
   if (run.selection.transport == conformance::TransportKind::Nccl)
     throw InputError("--transport: nccl is for cases so far; a program takes threads or mpi");
   program.mpi = run.selection.transport == conformance::TransportKind::Mpi;
+  program.launcher = conformance::parse_launcher(run.launcher.empty() ? conformance::kLauncher : run.launcher);
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
   program.recompute.policy = engine::parse_recompute(run.recompute);
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == engine::Recompute::Never)
@@ -79,6 +81,14 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
   program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
+}
+
+/// Ranks that a launcher starts are processes.
+void take_launcher(conformance::RunOptions& options, bool own_runtime) {
+  if (options.launcher.empty() || !own_runtime) return;
+  if (options.selection.transport == conformance::TransportKind::Threads)
+    throw InputError("--launcher: it starts processes, but --transport threads is given; leave out one of them");
+  if (!options.selection.transport) options.selection.transport = conformance::TransportKind::Mpi;
 }
 
 }  // namespace
@@ -142,6 +152,12 @@ void add_run(CLI::App& app, Command& chosen) {
                    "order of messages")
       ->type_name("LIBRARY[:WORD,...]")
       ->default_str(transport::nccl::LibraryChoice().library);
+  command
+      ->add_option("--launcher", options->launcher,
+                   "What starts the ranks as processes, on several hosts for example, where {np} is their number; "
+                   "implies --transport mpi. With --backend it replaces the launcher in the file")
+      ->type_name("CMD")
+      ->default_str(conformance::kLauncher);
   named
       ->add_ranks(
           *command, 4096,
@@ -215,6 +231,7 @@ void add_run(CLI::App& app, Command& chosen) {
   const CLI::Option* chooser = command->get_option("--program");
   command->callback([=, &chosen] {
     named->select(*command, options->selection);
+    take_launcher(*options, *backend == conformance::kRuntime);
     transport::parse_wire(options->wire);
     transport::nccl::parse_library_choice(options->nccl);
     if (!options->nccl.empty() && options->selection.transport != conformance::TransportKind::Nccl)
@@ -238,6 +255,7 @@ void add_run(CLI::App& app, Command& chosen) {
     if (!options->mutant.empty()) options->mutant_ranks = conformance::find_mutant(options->mutant).least_ranks;
     options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
     if (!options->backend.foreign && !options->nccl.empty()) options->backend.run_words = {"--nccl", options->nccl};
+    if (!options->launcher.empty()) options->backend.launcher = conformance::parse_launcher(options->launcher);
     if (options->backend.foreign)
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
         if (command->count(name) > 0)

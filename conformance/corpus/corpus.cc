@@ -73,9 +73,17 @@ std::vector<std::string> ids_of(const std::vector<reference::Case>& cases) {
 
 const std::vector<reference::Case>& corpus() { return all_files().cases(); }
 
-void add_cases(const std::filesystem::path& folder) {
-  for (const std::filesystem::path& file : case_files(folder)) all_files().read(read_file(file), file.string());
+std::vector<CaseText> read_case_texts(const std::filesystem::path& folder) {
+  std::vector<CaseText> texts;
+  for (const std::filesystem::path& file : case_files(folder)) texts.push_back({file.string(), read_file(file)});
+  return texts;
 }
+
+void add_cases(std::span<const CaseText> files) {
+  for (const CaseText& file : files) all_files().read(file.text, file.name);
+}
+
+void add_cases(const std::filesystem::path& folder) { add_cases(read_case_texts(folder)); }
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {

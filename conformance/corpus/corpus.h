@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,18 @@ namespace plumbline::conformance {
 /// All cases: those of cases/*.toml, chapter by chapter, then those of add_cases().
 const std::vector<reference::Case>& corpus();
 
-/// Adds the cases in a user's folder (case_file.h) to the corpus. Throws InputError, see CaseFiles::read() and
-/// case_files(). Invalidates references to cases: call it before anything else that uses the corpus.
+/// A file of cases, and the name by which errors mention it.
+struct CaseText {
+  std::string name, text;
+};
+
+/// The files of cases in a user's folder (case_file.h). Throws InputError, see case_files() and read_file().
+std::vector<CaseText> read_case_texts(const std::filesystem::path& folder);
+
+/// Adds a user's cases to the corpus. Throws InputError, see CaseFiles::read(). Invalidates references to cases: call
+/// it before anything else that uses the corpus.
+void add_cases(std::span<const CaseText> files);
+/// The same for read_case_texts() of `folder`.
 void add_cases(const std::filesystem::path& folder);
 
 /// The names that profile() accepts: "core", "full", "nightly", "ranks", "smoke", and the name of each feature

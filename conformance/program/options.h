@@ -33,9 +33,10 @@ struct ProgramOptions {
   std::string schedule = "1f1b";  ///< a name, or the path of a .csv file
   int microbatches = 0;           ///< 0: the number in the .csv file, else as many as `inputs` has, else one per stage
   int ranks = 0;                  ///< 0: as many as the schedule needs for the stages
-  bool mpi = false;               ///< ranks are processes that mpirun starts, not threads
-  std::filesystem::path inputs;   ///< a file with the batch; empty: the sample inputs, varied (batch.h)
-  std::string loss;               ///< as choose_loss() accepts it; empty: inferred
+  bool mpi = false;               ///< ranks are processes, not threads
+  std::vector<std::string> launcher;  ///< that starts processes: words with a place {np}
+  std::filesystem::path inputs;       ///< a file with the batch; empty: the sample inputs, varied (batch.h)
+  std::string loss;                   ///< as choose_loss() accepts it; empty: inferred
   /// The folder for results.safetensors, and a file with the expected results. Empty: not saved, not compared.
   std::filesystem::path save_results, expect;
   engine::RecomputeOptions recompute;

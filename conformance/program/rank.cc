@@ -32,12 +32,6 @@ transport::Deadline patient(double timeout_seconds) {
   return transport::Deadline::after(transport::from_seconds(600 + 20 * timeout_seconds));
 }
 
-std::string broadcast_text(transport::Transport& transport, const std::string& text,
-                           const transport::Deadline& deadline) {
-  const auto bytes = transport::broadcast_bytes(transport, 0, std::as_bytes(std::span(text)), deadline);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// The part of the step that every rank needs, besides stages and batch.
 nlohmann::json describe_step(const ProgramStep& step) {
   nlohmann::json names = nlohmann::json::array(), replicated = nlohmann::json::array();
@@ -138,12 +132,12 @@ TensorMap results_of(const engine::Engine& engine, const engine::StepResult& ste
 }  // namespace
 
 TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step) {
-  const std::string text = broadcast_text(transport, step ? describe_step(*step).dump() : "", patient(0));
+  const std::string text = transport::broadcast_text(transport, step ? describe_step(*step).dump() : "", patient(0));
   const nlohmann::json description = nlohmann::json::parse(text);
   const double timeout = description["timeout"];
-  const TensorMap batch =
-      decode_tensors(broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", patient(timeout)),
-                     "the batch from rank 0");
+  const TensorMap batch = decode_tensors(
+      transport::broadcast_text(transport, step ? encode_tensors(batch_tensors(*step)) : "", patient(timeout)),
+      "the batch from rank 0");
   const schedule::Schedule schedule =
       conformance::make_schedule(conformance::ChosenSchedule{description["schedule"], description["csv"]},
                                  transport.size(), description["microbatches"].get<int>());

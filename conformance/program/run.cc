@@ -10,6 +10,7 @@
 #include "conformance/program/rank.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
+#include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -200,10 +201,11 @@ int finish(const ProgramOptions& options, const TensorMap& results, std::ostream
 }
 
 /// The caller has checked the input, so that its errors are reported before any rank starts.
-int run_under_mpirun(const ProgramOptions& options, int ranks, const std::string& program,
-                     const std::vector<std::string>& argv, std::ostream& out) {
+int run_under_launcher(const ProgramOptions& options, int ranks, const std::string& program,
+                       const std::vector<std::string>& argv, std::ostream& out) {
   conformance::ProcessOptions process;
-  process.argv = {"mpirun", "-n", std::to_string(ranks), program};
+  process.argv = conformance::launcher_words(options.launcher, ranks);
+  process.argv.push_back(program);
   process.argv.insert(process.argv.end(), argv.begin(), argv.end());
   process.environment = conformance::rank_environment();
   conformance::end_children_on_signals();
@@ -260,7 +262,7 @@ int run_program(const ProgramOptions& options, const std::string& program, const
   if (transport::launched_under_mpi()) return run_as_rank(options, out);
 #endif
   const ProgramStep step = make_step(options, options.ranks);
-  if (options.mpi) return run_under_mpirun(options, step.ranks, program, argv, out);
+  if (options.mpi) return run_under_launcher(options, step.ranks, program, argv, out);
   tell_about(step, options, out);
   return run_on_threads(options, step, out);
 }

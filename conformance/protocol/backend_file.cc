@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/text/join.h"
+#include "runtime/text/shell_words.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -109,37 +110,6 @@ std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
 }
 
-/// Splits a line as a shell does, without expansion.
-std::vector<std::string> split_words(const std::string& line) {
-  std::vector<std::string> words;
-  std::string word;
-  bool in_word = false;
-  char quote = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
-      word += line[++i], in_word = true;
-    } else if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else
-        word += c;
-    } else if (c == '\'' || c == '"') {
-      quote = c, in_word = true;
-    } else if (c == ' ' || c == '\t' || c == '\n') {
-      if (in_word) words.push_back(std::exchange(word, {}));
-      in_word = false;
-    } else {
-      word += c, in_word = true;
-    }
-  }
-  if (quote != 0) throw InputError("--backend: a quote " + std::string(1, quote) + " is not closed in: " + line);
-  if (in_word) words.push_back(word);
-  if (words.empty() || words.front().empty())
-    throw InputError("--backend: nothing given; expected runtime, a FILE.toml or a command in quotes");
-  return words;
-}
-
 /// Replaces the placeholders in `word`. Returns whether all of them have a value for this verb.
 bool fill(std::string& word, const std::map<std::string, std::string>& values, std::set<std::string>& used) {
   bool complete = true;
@@ -218,7 +188,9 @@ BackendSpec read_backend(const std::string& given) {
     return parse_backend_file(read_file(given), given);
   BackendSpec spec;
   spec.given = given;
-  spec.argv = split_words(given);
+  spec.argv = shell_words(given, "--backend");
+  if (spec.argv.empty() || spec.argv.front().empty())
+    throw InputError("--backend: nothing given; expected runtime, a FILE.toml or a command in quotes");
   for (const std::string& word : spec.argv)
     if (const std::string unknown = unknown_place(word); !unknown.empty()) throw InputError("--backend: " + unknown);
   spec.name = std::filesystem::path(spec.argv.front()).filename().string();

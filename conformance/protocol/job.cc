@@ -64,7 +64,7 @@ nlohmann::json to_json(const JobThroughput& t) {
 
 }  // namespace
 
-void write_job(const std::filesystem::path& path, const Job& job) {
+std::string job_text(const Job& job) {
   nlohmann::json json = {{"format", kFormat},
                          {"ranks", job.ranks},
                          {"seed", job.seed},
@@ -75,12 +75,11 @@ void write_job(const std::filesystem::path& path, const Job& job) {
     if (job.*text.member != Job{}.*text.member) json[text.name] = job.*text.member;
   for (const JobCase& c : job.cases) json["cases"].push_back(to_json(c));
   for (const JobThroughput& item : job.throughput) json["throughput"].push_back(to_json(item));
-  write_text_file(path, json.dump(1) + "\n");
+  return json.dump(1) + "\n";
 }
 
-Job read_job(const std::filesystem::path& path) {
-  const std::string source = "job file " + path.string();
-  const nlohmann::json document = parse_json(read_file(path), source);
+Job parse_job(const std::string& text, const std::string& source) {
+  const nlohmann::json document = parse_json(text, source);
   const JsonPlace json(document, source);
   if (json["format"].json() != kFormat) json["format"].fail(std::string("\"") + kFormat + "\"");
   json.expect_only({"format", "ranks", "seed", "timeout_seconds", "microbatches", "mutant", "recompute", "remat",
@@ -100,5 +99,9 @@ Job read_job(const std::filesystem::path& path) {
     for (const JsonPlace& item : items->items()) job.throughput.push_back(read_throughput(item));
   return job;
 }
+
+void write_job(const std::filesystem::path& path, const Job& job) { write_text_file(path, job_text(job)); }
+
+Job read_job(const std::filesystem::path& path) { return parse_job(read_file(path), "job file " + path.string()); }
 
 }  // namespace plumbline::conformance

@@ -55,12 +55,17 @@ struct Job {
   std::vector<JobThroughput> throughput = {};
 };
 
-/// Writes the job as JSON. Optional members with their default value are omitted, so that a backend need not know them.
-/// Throws InputError if the file cannot be written.
+/// The text of a job file: JSON. Optional members with their default value are omitted, so that a backend need not know
+/// them.
+std::string job_text(const Job& job);
+
+/// Reads the text of a job file. Throws InputError, which names `source` and the error in it, if it is malformed.
+Job parse_job(const std::string& text, const std::string& source);
+
+/// Writes job_text(). Throws InputError if the file cannot be written.
 void write_job(const std::filesystem::path& path, const Job& job);
 
-/// Reads a job. Throws InputError, which names the file and the error in it, if the file cannot be read or is
-/// malformed.
+/// Returns parse_job() of a file. Throws InputError also if the file cannot be read.
 Job read_job(const std::filesystem::path& path);
 
 }  // namespace plumbline::conformance

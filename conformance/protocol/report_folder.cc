@@ -83,6 +83,14 @@ std::filesystem::path backend_log(const std::filesystem::path& out, const JobCas
 
 std::filesystem::path backend_log(const std::filesystem::path& out) { return out / kBackendLog; }
 
+std::filesystem::path flight_page(const std::filesystem::path& out, const JobCase& item) {
+  return backend_log(out, item).replace_filename("flight.txt");
+}
+
+std::filesystem::path flight_log(const std::filesystem::path& out, int rank) {
+  return out / "flight" / ("rank" + std::to_string(rank));
+}
+
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank) {
   return out / "throughput" / std::to_string(index) / ("rank" + std::to_string(rank) + ".json");
 }

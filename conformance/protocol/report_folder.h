@@ -12,6 +12,8 @@
 //     cases/1f1b/ID/                      the exported case, for a backend that reads files only
 //     logs/1f1b/ID/backend.log            what the backend printed during the case; without a file: nothing
 //     backend.log                         what it printed outside of the cases
+//     logs/1f1b/ID/flight.txt             who waited for whom when the runtime's ranks ended in a wait
+//     flight/rank0                        the last events of a rank of the runtime (flight_log.h)
 //     throughput/0/rank0.json             the times of a rank in one measurement
 #pragma once
 
@@ -76,6 +78,9 @@ std::filesystem::path exported_case(const JobCase& item);
 /// The file with what the backend printed during a case, or outside of the cases (backend_log.h).
 std::filesystem::path backend_log(const std::filesystem::path& out, const JobCase& item);
 std::filesystem::path backend_log(const std::filesystem::path& out);
+/// The page about the waits in which a case ended (who_waits.h), and the log of a rank's last events.
+std::filesystem::path flight_page(const std::filesystem::path& out, const JobCase& item);
+std::filesystem::path flight_log(const std::filesystem::path& out, int rank);
 /// The file with the times of a rank in one measurement. `index`: in Job::throughput.
 std::filesystem::path throughput_path(const std::filesystem::path& out, size_t index, int rank);
 

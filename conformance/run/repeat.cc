@@ -17,16 +17,18 @@ std::string beside(const std::filesystem::path& report) {
 }  // namespace
 
 std::string repeat_command(const RunOptions& options, const RunId& run) {
-  std::vector<std::string> words = {options.program, "run"};
+  std::vector<std::string> words = options.started_by;
+  words.insert(words.end(), {options.program, "run"});
   const auto add = [&](const char* name, const std::string& value) { words.insert(words.end(), {name, value}); };
   add("--case", run.case_id);
   add("--schedule", run.schedule);
   if (options.backend.foreign)
     add("--backend", options.backend.given);
-  else
+  else if (options.started_by.empty())
     add("--transport", run.transport);
+  if (!options.launcher.empty()) add("--launcher", options.launcher);
   if (!options.corpus.empty()) add("--corpus", options.corpus.string());
-  add("--ranks", std::to_string(run.ranks));
+  if (options.started_by.empty()) add("--ranks", std::to_string(run.ranks));
   add("--seed", std::to_string(options.seed));
   if (options.microbatches > 0) add("--microbatches", std::to_string(options.microbatches));
   if (!options.mutant.empty()) add("--mutant", options.mutant);

@@ -35,6 +35,21 @@ TEST(Repeat, AShellReadsTheWordsOfTheRun) {
                                 "--transport", "mpi", "--ranks", "4", "--seed", "1", "--report", "a b/report-repeat"}));
 }
 
+TEST(Repeat, TheRanksAreStartedAsTheyWere) {
+  RunOptions options;
+  options.backend.foreign = false;
+  options.launcher = "mpirun --hostfile hosts -n {np}";
+  EXPECT_EQ(words_in_a_shell(repeat_command(options, {"mlp", "1f1b", 4, "mpi"})),
+            (std::vector<std::string>{"plumbline", "run", "--case", "mlp", "--schedule", "1f1b", "--transport", "mpi",
+                                      "--launcher", "mpirun --hostfile hosts -n {np}", "--ranks", "4", "--seed", "1",
+                                      "--report", "plumbline-report-repeat"}));
+  options.launcher.clear();
+  options.started_by = {"mpirun", "--hostfile", "hosts", "-n", "4"};
+  EXPECT_EQ(words_in_a_shell(repeat_command(options, {"mlp", "1f1b", 4, "mpi"})),
+            (std::vector<std::string>{"mpirun", "--hostfile", "hosts", "-n", "4", "plumbline", "run", "--case", "mlp",
+                                      "--schedule", "1f1b", "--seed", "1", "--report", "plumbline-report-repeat"}));
+}
+
 TEST(Repeat, EveryOptionOnWhichTheResultDependsIsThere) {
   RunOptions options;
   options.backend.foreign = true;

@@ -11,12 +11,14 @@
 
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/runtime.h"
+#include "conformance/backend/shared_job.h"
 #include "conformance/plan/own_models.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/baseline_runs.h"
 #include "conformance/run/export_job.h"
 #include "conformance/run/folder/open_report.h"
+#include "conformance/run/hosts/launcher.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
@@ -62,30 +64,20 @@ void keep_cases(RunGroup& group, const std::function<bool(size_t run, JobCase&)>
   }
 }
 
-/// What --throughput measures on so many ranks: each schedule on stages that sleep and on a model.
-Job throughput_job(const RunOptions& options, const RunPlan& plan, int ranks, ModelFacts& models,
-                   std::vector<std::string>& left_out) {
+/// What --throughput measures on so many ranks: each schedule on stages that sleep and on a model. `session` is told
+/// what is left out.
+Job throughput_job(const RunOptions& options, const RunPlan& plan, int ranks, ModelFacts& models, Session& session) {
   constexpr int kMicrobatches = 8;
   const JobThroughput workloads[] = {
       {.forward_ms = 5, .backward_ms = 10, .microbatches = kMicrobatches, .steps = 5, .trace = true},
       {.model = "transformer-lm", .rows = 2 * kMicrobatches, .microbatches = kMicrobatches, .steps = 8, .trace = true}};
   Job job = empty_job(options, ranks);
+  std::vector<std::string> left_out;
   job.throughput =
       measurements(workloads, options.selection.schedules ? plan.schedules : choose_schedules(kMeasuredSchedules),
                    ranks, models, left_out);
+  for (const std::string& why : left_out) session.note("not measured: " + why);
   return job;
-}
-
-/// After the cases. Every rank of `backend` calls it; `session` is rank 0's, null elsewhere.
-void measure(const Backend& backend, const RunOptions& options, const RunPlan& plan, int ranks, TransportKind transport,
-             ModelFacts& models, Session* session) {
-  std::vector<std::string> left_out;
-  const Job job = throughput_job(options, plan, ranks, models, left_out);
-  if (session != nullptr)
-    for (const std::string& why : left_out) session->note("not measured: " + why);
-  if (job.throughput.empty()) return;
-  const ThroughputRun run = measure_throughput(backend, job, ReportFolder(options.report).job_output(ranks, transport));
-  if (session != nullptr) session->measured(run);
 }
 
 /// What a run needs before it begins.
@@ -189,7 +181,9 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   if (options.throughput) {
     const TransportKind transport = options.selection.transport_or_default();
     const int ranks = options.selection.ranks.empty() ? kDefaultRanks : options.selection.ranks.back();
-    measure(CommandBackend(spec, transport), options, plan, ranks, transport, *models, &session);
+    const Job job = throughput_job(options, plan, ranks, *models, session);
+    if (!job.throughput.empty())
+      session.measured(measure_throughput(CommandBackend(spec, transport), job, folder.job_output(ranks, transport)));
   }
   return session.report();
 }
@@ -210,17 +204,20 @@ int list_runs(const RunOptions& given, std::ostream& out) {
   return 0;
 }
 
-int run_inside_mpi(const RunOptions& given, std::ostream& out) {
+int run_inside_mpi(RunOptions options, std::ostream& out) {
 #if PLUMBLINE_HAS_MPI
-  RunOptions options = given;
   if (options.backend.foreign)
     throw InputError("--backend: " + options.backend.given + " is started by plumbline itself; leave mpirun out");
+  if (!options.launcher.empty())
+    throw InputError("--launcher: the ranks are already started, by mpirun; leave out one of them");
   transport::MpiSession mpi;
+  options.started_by = launcher_of_this_rank(options.program, mpi.size());
   try {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
     const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
-    const std::unique_ptr<ModelFacts> models = built_models(options.seed);
-    // Rank 0 checks the input and reports an error; all ranks then finalize MPI.
+    // Rank 0 checks the input and reports an error; all ranks then finalize MPI. The others learn what to run from it,
+    // since their hosts may lack the user's files.
+    std::unique_ptr<ModelFacts> models;
     RunPlan plan;
     std::optional<Session> session;
     int code = 0;
@@ -235,6 +232,7 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         if (options.resume)
           throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
+        models = built_models(options.seed);
         plan = make_plan(options, *models, mpi.size());
         if (find_nccl(options)) {
           open_report_folder(options, plan);
@@ -249,32 +247,37 @@ int run_inside_mpi(const RunOptions& given, std::ostream& out) {
     }
     code = agree(code);
     if (code != 0) return code;
-    if (mpi.rank() != 0) plan = make_plan(options, *models, mpi.size());
 
-    const bool nccl = options.selection.transport == TransportKind::Nccl;
+    // All ranks have the same command line.
+    const TransportKind kind = options.selection.transport.value_or(TransportKind::Mpi);
+    const bool nccl = kind == TransportKind::Nccl;
     const std::unique_ptr<transport::Transport> over_nccl =
         nccl ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
                                                     transport::from_seconds(options.timeout_seconds))
              : nullptr;
     const Runtime runtime(nccl ? over_nccl.get() : transport.get());
-    for (const RunGroup& group : plan.groups) {
-      const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), group.transport);
-      runtime.run(group.job, results, [&](const JobEvent& event) {
-        if (event.done)
-          session->done(group.runs.at(event.index));
-        else
-          session->begins(group.runs.at(event.index));
+    const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), kind);
+    const auto shared = [&](const Job& job) { return share_job(*transport, job, /*add_corpus=*/false); };
+    const auto groups = static_cast<size_t>(agree(static_cast<int>(plan.groups.size())));
+    for (size_t g = 0; g < groups; ++g) {
+      runtime.run(shared(session ? plan.groups[g].job : Job()), results, [&](const JobEvent& event) {
+        const size_t index = plan.groups[g].runs.at(event.index);
+        event.done ? session->done(index) : session->begins(index);
       });
     }
-    if (options.throughput)
-      measure(runtime, options, plan, mpi.size(), nccl ? TransportKind::Nccl : TransportKind::Mpi, *models,
-              session ? &*session : nullptr);
+    if (options.throughput) {
+      const Job job = shared(session ? throughput_job(options, plan, mpi.size(), *models, *session) : Job());
+      if (!job.throughput.empty()) {
+        const ThroughputRun run = measure_throughput(runtime, job, results);
+        if (session) session->measured(run);
+      }
+    }
     return agree(session ? session->report() : 0);
   } catch (const std::exception& error) {
     mpi.abort(graph::error_text(error));
   }
 #else
-  (void)given, (void)out;
+  (void)options, (void)out;
   throw InputError("this plumbline was built without MPI");
 #endif
 }

@@ -16,8 +16,9 @@ int run_supervised(const RunOptions& options, std::ostream& out);
 /// backend is asked to describe itself. Returns the exit code.
 int list_runs(const RunOptions& options, std::ostream& out);
 
-/// Under mpirun: this process is a rank, and every run is on all of them. Rank 0 judges and prints to `out`; all return
-/// its exit code. A number of ranks in the options must be the size of the MPI job.
-int run_inside_mpi(const RunOptions& options, std::ostream& out);
+/// Under mpirun: this process is a rank, and every run is on all of them. Rank 0 judges, prints to `out` and writes the
+/// report, for which it gathers the results over MPI: the others may be on hosts that do not share its folders. All
+/// return its exit code. A number of ranks in the options must be the size of the MPI job.
+int run_inside_mpi(RunOptions options, std::ostream& out);
 
 }  // namespace plumbline::conformance

@@ -45,7 +45,7 @@ schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesyst
     }
     if (actions.empty()) throw Error("rank " + std::to_string(r) + " left no trace of its actions");
   }
-  // All ranks of one machine read the same clock.
+  // Every rank has given its times on rank 0's clock.
   for (std::vector<schedule::TimedAction>& actions : trace.ranks)
     for (schedule::TimedAction& timed : actions)
       timed.begin = 1000 * (timed.begin - first), timed.end = 1000 * (timed.end - first);
@@ -87,7 +87,7 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
   std::vector<double> seconds, bubbles;
   const size_t steps = by_rank.front().size();
   for (size_t i = 0; i < steps; ++i) {
-    // All ranks of one machine read the same clock: a step lasts from the first begin to the last end.
+    // The times of all ranks are on one clock: a step lasts from the first begin to the last end.
     double begin = by_rank[0][i]["begin"], end = 0, busy = 0;
     for (int r = 0; r < ranks; ++r) {
       const nlohmann::json& t = by_rank[r][i];

@@ -9,10 +9,20 @@
 
 namespace plumbline {
 
-TemporaryFolder::TemporaryFolder() {
+namespace {
+
+std::filesystem::path system_folder() {
   std::error_code no_folder;
-  const std::filesystem::path parent = std::filesystem::temp_directory_path(no_folder);
+  std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
   if (no_folder) throw Error("cannot create a temporary folder: TMPDIR does not name a folder");
+  return folder;
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(system_folder()) {}
+
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) {
   std::string name = (parent / "plumbline.XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error("cannot create a temporary folder at " + name);
   path_ = name;

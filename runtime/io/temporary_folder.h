@@ -5,11 +5,12 @@
 
 namespace plumbline {
 
-/// A new folder in the system's temporary directory ($TMPDIR, else /tmp). The destructor removes the folder and its
-/// contents and ignores errors. The constructor throws Error if the folder cannot be created.
+/// A new folder in the system's temporary directory ($TMPDIR, else /tmp), or in `parent`. The destructor removes the
+/// folder and its contents and ignores errors. The constructors throw Error if the folder cannot be created.
 class TemporaryFolder {
  public:
   TemporaryFolder();
+  explicit TemporaryFolder(const std::filesystem::path& parent);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

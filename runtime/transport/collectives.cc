@@ -87,6 +87,11 @@ std::vector<std::byte> broadcast_bytes(Transport& transport, int root, std::span
   return {bytes.begin(), bytes.end()};
 }
 
+std::string broadcast_text(Transport& transport, const std::string& text, const Deadline& deadline) {
+  const std::vector<std::byte> bytes = broadcast_bytes(transport, 0, std::as_bytes(std::span(text)), deadline);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 int agree_on(Transport& transport, int code, const Deadline& deadline) {
   const std::vector<std::byte> answer = broadcast_bytes(transport, 0, std::as_bytes(std::span(&code, 1)), deadline);
   std::memcpy(&code, answer.data(), sizeof code);

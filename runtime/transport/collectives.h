@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/transport/transport.h"
@@ -24,6 +25,9 @@ std::vector<std::vector<std::byte>> gather_bytes(Transport& transport, int root,
 /// Returns the bytes of `root` on every rank; `bytes` of the other ranks is ignored.
 std::vector<std::byte> broadcast_bytes(Transport& transport, int root, std::span<const std::byte> bytes,
                                        const Deadline& deadline);
+
+/// Returns the text of rank 0 on every rank; `text` of the other ranks is ignored.
+std::string broadcast_text(Transport& transport, const std::string& text, const Deadline& deadline);
 
 /// Returns rank 0's `code` on every rank, so that all ranks end with the same exit code; `code` of the others is
 /// ignored.

@@ -13,6 +13,12 @@ namespace plumbline::transport {
 /// Whether an MPI launcher started this process, according to environment variables. MPI need not be initialised.
 bool launched_under_mpi();
 
+/// Name and version of the MPI library, in one line: "Open MPI v4.1.4". MPI need not be initialised.
+std::string mpi_library();
+
+/// The host's name, as MPI knows it. Needs an MpiSession.
+std::string mpi_host();
+
 /// Initialises MPI for the lifetime of the object, in the main thread (MPI_THREAD_FUNNELED); only once per process.
 /// Transports must be destroyed first. The destructor waits for all ranks of the job, sleeping between polls, and
 /// finalises MPI; during stack unwinding it aborts the job instead, since the other ranks may wait for messages that

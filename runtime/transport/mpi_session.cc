@@ -43,8 +43,9 @@ bool MpiPause::next() {
 }
 
 void abort_mpi_job(int rank, const std::string& reason) noexcept {
-  const std::string who = "rank " + std::to_string(rank) + ": ";
-  const std::string line = "plumbline: " + (reason.starts_with(who) ? reason : who + reason) + "\n";
+  const std::string who = "rank " + std::to_string(rank);
+  const bool says_who = reason.starts_with(who + ":") || reason.starts_with(who + ",");
+  const std::string line = "plumbline: " + (says_who ? reason : who + ": " + reason) + "\n";
   std::fflush(nullptr);
   // One write, so that lines of several ranks do not mix. A failed write is ignored: no other channel is left.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
@@ -57,6 +58,24 @@ bool launched_under_mpi() {
     if (std::getenv(name) != nullptr) return true;
   }
   return false;
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  // Open MPI: "Open MPI v4.1.4, package: ...". MPICH: "MPICH Version:\t4.0.2\nMPICH Release date: ...".
+  std::string name(text, length);
+  name.resize(std::min(name.find_first_of(",\n"), name.size()));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
+}
+
+std::string mpi_host() {
+  char text[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(text, &length), "MPI_Get_processor_name");
+  return std::string(text, length);
 }
 
 MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {

@@ -12,8 +12,7 @@ using Words = std::vector<std::string>;
 class NcclCli : public Cli {
  protected:
   Words run(const std::string& name, const Words& more) const {
-    Words words = {"run",      "--case",    "exact-mlp-mean,exact-stash", "--schedule", "1f1b,zb-v",
-                   "--report", report(name)};
+    Words words = {"run", "--case", "exact-mlp-mean,exact-stash", "--schedule", "1f1b,zb-v", "--report", report(name)};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }

@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStubFile = "libplumbline_nccl_stub.so";
 
-/// The file that PLUMBLINE_NCCL_STUB_FILE names, or one beside this program, as in a build, or where an installation has
-/// it.
+/// The file that PLUMBLINE_NCCL_STUB_FILE names, or one beside this program, as in a build, or where an installation
+/// has it.
 std::string stub_path() {
   if (const char* path = std::getenv("PLUMBLINE_NCCL_STUB_FILE")) return path;
   std::error_code ignored;

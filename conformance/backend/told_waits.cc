@@ -1,0 +1,26 @@
+#include "conformance/backend/told_waits.h"
+
+#include "conformance/protocol/report_folder.h"
+#include "runtime/error.h"
+#include "runtime/io/write_text.h"
+#include "runtime/transport/flight/who_waits.h"
+
+namespace plumbline::conformance {
+
+std::string told_waits(const std::filesystem::path& out, int ranks, bool killed, const std::filesystem::path& page) {
+  transport::flight::Flights flights;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (auto events = transport::flight::read_flight_log(flight_log(out, rank))) flights[rank] = std::move(*events);
+  if (!killed && !any_timed_out(flights)) return "";
+  const std::string line = who_waits(flights);
+  if (line.empty()) return "";
+  try {
+    std::filesystem::create_directories(page.parent_path());
+    write_text_file(page, transport::flight::flight_page(flights));
+  } catch (const std::exception&) {
+    return "; " + line;  // the reason is worth more than the page
+  }
+  return "; " + line + " (see " + page.string() + ")";
+}
+
+}  // namespace plumbline::conformance

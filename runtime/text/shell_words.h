@@ -1,0 +1,13 @@
+// The words of a command that a user gives in one argument.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace plumbline {
+
+/// Splits a line into words as a shell does, with quotes and backslashes, without expansion. Throws InputError, which
+/// begins with "`option`: ", for a quote that is not closed.
+std::vector<std::string> shell_words(const std::string& line, const std::string& option);
+
+}  // namespace plumbline

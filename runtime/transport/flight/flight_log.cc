@@ -1,0 +1,85 @@
+#include "runtime/transport/flight/flight_log.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "runtime/error.h"
+#include "runtime/io/regular_file.h"
+
+namespace plumbline::transport::flight {
+
+static_assert(std::is_trivially_copyable_v<Event>);
+
+struct FlightLog::Memory {
+  char magic[16];
+  std::atomic<uint64_t> added;  ///< events so far; the newest is at (added - 1) % kFlightEvents
+  Event events[kFlightEvents];
+};
+
+namespace {
+
+constexpr char kMagic[16] = "plumb-flight/1";
+
+}  // namespace
+
+FlightLog::FlightLog(const std::filesystem::path& file) {
+  const auto fail = [&](const char* call) {
+    throw Error("cannot write the flight log " + file.string() + ": " + call + ": " + std::strerror(errno));
+  };
+  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail("open");
+  void* memory = MAP_FAILED;
+  // Space is allocated now: a full disk would end the process by a signal later.
+  const int error = posix_fallocate(descriptor, 0, sizeof(Memory));
+  if (error == 0) memory = mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (error != 0) errno = error;
+  close(descriptor);
+  if (memory == MAP_FAILED) fail(error != 0 ? "posix_fallocate" : "mmap");
+  memory_ = static_cast<Memory*>(memory);
+  std::memcpy(memory_->magic, kMagic, sizeof kMagic);
+}
+
+FlightLog::~FlightLog() { munmap(memory_, sizeof(Memory)); }
+
+void FlightLog::add(const Event& event) {
+  const uint64_t index = memory_->added.load(std::memory_order_relaxed);
+  memory_->events[index % kFlightEvents] = event;
+  memory_->added.store(index + 1, std::memory_order_release);
+}
+
+std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file) {
+  // The same layout without the atomic, which cannot be copied.
+  struct Copy {
+    char magic[16];
+    uint64_t added;
+    Event events[kFlightEvents];
+  };
+  static_assert(sizeof(Copy) == sizeof(FlightLog::Memory));
+  const auto copy = std::make_unique<Copy>();
+  try {
+    const RegularFile opened(file.parent_path(), file.filename());
+    if (opened.size() != sizeof(Copy)) return std::nullopt;
+    opened.read(0, copy.get(), sizeof(Copy));
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+  if (std::memcmp(copy->magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
+  const uint64_t added = copy->added;
+  // The writer may have ended while it replaced the oldest one.
+  const uint64_t first = added >= kFlightEvents ? added - kFlightEvents + 1 : 0;
+  std::vector<Event> events;
+  for (uint64_t i = first; i < added; ++i) {
+    events.push_back(copy->events[i % kFlightEvents]);
+    events.back().what[sizeof Event::what - 1] = 0;
+  }
+  return events;
+}
+
+}  // namespace plumbline::transport::flight

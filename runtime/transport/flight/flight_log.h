@@ -1,0 +1,54 @@
+// The last events of a rank, in a file that outlives its process: written through shared memory, so that a rank that is
+// killed, or stopped, or hangs needs to do nothing for it. No torch.
+//
+// A log holds kFlightEvents events; a new one replaces the oldest.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace plumbline::transport::flight {
+
+inline constexpr size_t kFlightEvents = 256;
+
+enum class EventKind : uint8_t {
+  Send,      ///< posted
+  Receive,   ///< posted
+  Blocked,   ///< a wait whose message was not complete
+  Done,      ///< the end of such a wait
+  TimedOut,  ///< the end of such a wait by its deadline
+};
+
+struct Event {
+  double seconds = 0;  ///< on the steady clock
+  EventKind kind = EventKind::Send;
+  bool receives = false;  ///< the message of the event is one to this rank
+  int32_t peer = 0;
+  int64_t tag = 0;
+  uint64_t bytes = 0;
+  char what[88] = {};  ///< of Blocked: the wait's context, cut to fit; ends in 0
+};
+
+/// Writes the log of one rank. Not thread-safe.
+class FlightLog {
+ public:
+  /// Replaces `file`. Throws Error if it cannot be written.
+  explicit FlightLog(const std::filesystem::path& file);
+  ~FlightLog();
+  FlightLog(const FlightLog&) = delete;
+  FlightLog& operator=(const FlightLog&) = delete;
+
+  void add(const Event& event);
+
+  struct Memory;
+
+ private:
+  Memory* memory_;
+};
+
+/// The events in a file, oldest first; nullopt if it is no log. An event that was being written is left out.
+std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file);
+
+}  // namespace plumbline::transport::flight

@@ -1,8 +1,15 @@
 #include "reference/case.h"
 
+#include <algorithm>
+
 #include "runtime/error.h"
 
 namespace plumbline::reference {
+
+bool requires_gradients(const Case& c, int microbatch) {
+  const std::vector<int>& some = c.gradient_microbatches;
+  return c.input_gradients && (some.empty() || std::ranges::find(some, microbatch) != some.end());
+}
 
 std::string_view to_string(Truth value) {
   switch (value) {

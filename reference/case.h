@@ -133,6 +133,14 @@ struct Case {
   /// micro-batch and the input's name, as the backward of that micro-batch left them (never divided; for a replicated
   /// input, each micro-batch's share). Integer inputs never have a gradient.
   bool input_gradients = false;
+  /// With input_gradients: the micro-batches whose inputs require gradients, ascending; empty: all.
+  std::vector<int> gradient_microbatches = {};
+  /// With input_gradients: each input is one leaf for the whole batch, and its gradient is read from that leaf after
+  /// the step: ResultKind::InputGrad without a micro-batch; of a replicated input the sum over the micro-batches.
+  bool whole_gradients = false;
+  /// The user divides the batch: a step takes a list of micro-batches. Besides their rows they differ as the model's
+  /// batches do, in the lengths of sequences for example; each has a replicated input of its own.
+  bool divided = false;
   /// In train steps the inputs are passed by name.
   bool keyword_inputs = false;
   /// Every parameter has a user's hook that doubles its gradient and counts its calls. The counts are also results:
@@ -143,6 +151,14 @@ struct Case {
   /// requires a gradient. The hook counts its calls and changes nothing. The counts are also results:
   /// ResultKind::HookCalls, by stage, micro-batch and the boundary's name.
   bool boundary_hooks = false;
+  /// Every parameter has a user's hook that autograd calls after each accumulation into .grad. The hook counts its
+  /// calls and keeps .grad as it finds it; both are results, by stage, micro-batch and the parameter's name:
+  /// ResultKind::HookCalls and ResultKind::Accumulated. Not together with parameter_hooks, whose counts have the same
+  /// keys. Every Train step begins without gradients.
+  bool accumulation_hooks = false;
+  /// The user's linear layers compute the gradients of their parameters apart from autograd, as work that the engine
+  /// has to call once after each micro-batch's backward (EngineOptions::weight_work). It changes no result.
+  bool weight_closures = false;
   /// A mandatory schedule, as CSV of computations with one row per rank; it fixes the number of ranks and stages.
   /// Empty: any schedule.
   std::string schedule_csv = {};
@@ -158,6 +174,9 @@ struct Case {
   bool shards_parameters = false;
   int data = 0;  ///< which batches it has: from 1 on they are drawn anew, see make_batch() of reference/models/zoo.h
 };
+
+/// Whether the inputs of a micro-batch of a train step require gradients.
+bool requires_gradients(const Case& c, int microbatch);
 
 /// "exact", "same-order", "bounded".
 std::string_view to_string(Truth value);

@@ -1,8 +1,11 @@
-// Counting user hooks: hooks on parameters double the gradient, hooks on values between stages leave it unchanged.
+// Counting user hooks: hooks on parameters double the gradient, hooks on values between stages leave it unchanged, and
+// hooks after the accumulation into a parameter keep .grad as they find it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/mul.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <map>
 #include <memory>
@@ -31,6 +34,18 @@ class CountedHooks {
     value.register_hook([calls = counter(name)](const at::Tensor&) { ++*calls; });
   }
 
+  /// Registers a hook on `parameter` that is called after each accumulation into .grad; does nothing if it requires no
+  /// gradient. A parameter has at most one such hook.
+  void add_after(const std::string& name, const at::Tensor& parameter) {
+    if (!parameter.requires_grad()) return;
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter,
+                                                   std::make_unique<AfterAccumulation>(counter(name), seen(name)));
+  }
+
+  /// .grad as the latest call of the hook of add_after() found it since the previous take_seen(); undefined without
+  /// one.
+  at::Tensor take_seen(const std::string& name) { return std::exchange(*seen(name), at::Tensor()); }
+
   /// The number of calls of the hooks under `name` since the previous take(); 0 for an unknown name. Resets the count.
   int64_t take(const std::string& name) {
     const auto it = calls_.find(name);
@@ -38,6 +53,23 @@ class CountedHooks {
   }
 
  private:
+  struct AfterAccumulation : torch::autograd::PostAccumulateGradHook {
+    AfterAccumulation(std::shared_ptr<int64_t> counter, std::shared_ptr<at::Tensor> kept)
+        : calls(std::move(counter)), grad(std::move(kept)) {}
+    void operator()(const torch::autograd::Variable& parameter) override {
+      ++*calls;
+      *grad = parameter.grad().defined() ? parameter.grad().detach().clone() : at::Tensor();
+    }
+    std::shared_ptr<int64_t> calls;
+    std::shared_ptr<at::Tensor> grad;
+  };
+
+  std::shared_ptr<at::Tensor> seen(const std::string& name) {
+    std::shared_ptr<at::Tensor>& grad = seen_[name];
+    if (!grad) grad = std::make_shared<at::Tensor>();
+    return grad;
+  }
+
   std::shared_ptr<int64_t> counter(const std::string& name) {
     std::shared_ptr<int64_t>& calls = calls_[name];
     if (!calls) calls = std::make_shared<int64_t>(0);
@@ -45,6 +77,7 @@ class CountedHooks {
   }
 
   std::map<std::string, std::shared_ptr<int64_t>> calls_;
+  std::map<std::string, std::shared_ptr<at::Tensor>> seen_;
 };
 
 }  // namespace plumbline::reference

@@ -11,8 +11,8 @@ namespace plumbline::reference {
 namespace {
 
 constexpr std::array<std::string_view, kResultKinds> kind_names = {
-    "forward",    "output", "loss",      "backward", "partial", "input-grad",
-    "hook-calls", "grad",   "grad-norm", "buffer",   "param",   "optimizer-state"};
+    "forward",     "output", "loss",      "backward", "partial", "input-grad",     "hook-calls",
+    "accumulated", "grad",   "grad-norm", "buffer",   "param",   "optimizer-state"};
 
 std::string number_or_dash(int number) { return number < 0 ? "-" : std::to_string(number); }
 
@@ -38,6 +38,7 @@ int phase_of(ResultKind kind) {
     case ResultKind::Partial:
     case ResultKind::InputGrad:
     case ResultKind::HookCalls:
+    case ResultKind::Accumulated:
       return 2;
     case ResultKind::Grad:
       return 3;
@@ -74,7 +75,7 @@ ResultKey parse_result_key(const std::string& text) {
   const auto refuse = [&]() -> InputError {
     return InputError("result key `" + text +
                       "` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: forward, output, loss, backward, "
-                      "partial, input-grad, hook-calls, grad, grad-norm, buffer, param, optimizer-state)");
+                      "partial, input-grad, hook-calls, accumulated, grad, grad-norm, buffer, param, optimizer-state)");
   };
   std::array<std::string_view, 4> parts;
   std::string_view rest = text;

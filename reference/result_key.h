@@ -12,17 +12,18 @@ namespace plumbline::reference {
 
 /// In the order in which a step produces them.
 enum class ResultKind {
-  Forward,    ///< a boundary value that leaves `stage` for `microbatch`
-  Output,     ///< an output of the model for a micro-batch
-  Loss,       ///< the loss of a micro-batch: "loss", or an auxiliary loss of an early stage under its output's name
-  Backward,   ///< the gradient that `stage` sends back for one of its inputs
-  Partial,    ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
-  InputGrad,  ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
-  HookCalls,  ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
-  Grad,       ///< the gradient of a parameter after a train or read step
-  GradNorm,   ///< the norm of all gradients in an optimizer step, before clipping; a float64 scalar named "norm"
-  Buffer,     ///< a buffer after the last step
-  Param,      ///< a parameter after the last step
+  Forward,      ///< a boundary value that leaves `stage` for `microbatch`
+  Output,       ///< an output of the model for a micro-batch
+  Loss,         ///< the loss of a micro-batch: "loss", or an auxiliary loss of an early stage under its output's name
+  Backward,     ///< the gradient that `stage` sends back for one of its inputs
+  Partial,      ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
+  InputGrad,    ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
+  HookCalls,    ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
+  Accumulated,  ///< .grad of a parameter as the hook found it that runs after the accumulation of `microbatch`
+  Grad,         ///< the gradient of a parameter after a train or read step
+  GradNorm,     ///< the norm of all gradients in an optimizer step, before clipping; a float64 scalar named "norm"
+  Buffer,       ///< a buffer after the last step
+  Param,        ///< a parameter after the last step
   OptimizerState,  ///< a tensor of the optimizer's state after the last step, named "PARAMETER/ENTRY"; optimizer.h
 };
 
@@ -48,10 +49,9 @@ std::string to_string(const ResultKey& key);
 ResultKey parse_result_key(const std::string& text);
 
 /// A total order that follows the computation, so that the first wrong result is close to the fault. By step; then
-/// forward and output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad and hook-calls by
-/// (micro-batch, stage descending); grad; grad-norm; buffer; param;
-/// optimizer-state. Remaining ties are decided by kind, then by name. A
-/// stage or micro-batch that does not apply counts as the last one.
+/// forward and output by (micro-batch, stage); loss by micro-batch; backward, partial, input-grad, hook-calls and
+/// accumulated by (micro-batch, stage descending); grad; grad-norm; buffer; param; optimizer-state. Remaining ties are
+/// decided by kind, then by name. A stage or micro-batch that does not apply counts as the last one.
 bool causal_less(const ResultKey& a, const ResultKey& b);
 
 }  // namespace plumbline::reference

@@ -11,5 +11,9 @@ void add_throughput(CLI::App& app, cli::Command& chosen);
 void add_peers(CLI::App& app, cli::Command& chosen);
 void add_peers_cut(CLI::App& peers, cli::Command& chosen);  ///< adds `cut` to the subcommand `peers`
 void add_instructions(CLI::App& app, cli::Command& chosen);
+void add_compare(CLI::App& app, cli::Command& chosen);
+void add_history(CLI::App& app, cli::Command& chosen);
+void add_export(CLI::App& app, cli::Command& chosen);
+void add_alarm(CLI::App& app, cli::Command& chosen);
 
 }  // namespace plumbline::bench

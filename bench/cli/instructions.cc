@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/recording.h"
 #include "bench/micro/instruction_counter.h"
 #include "bench/micro/transformer_step.h"
 
@@ -15,7 +16,28 @@ struct InstructionsOptions {
   std::string loops;
   int count = 100;
   bool forward_only = false;
+  std::vector<double> counted;
+  RecordingOptions recording;
 };
+
+/// The part by which counts of the same program differ from run to run.
+constexpr double kWobble = 0.002;
+
+/// Prints and records the instructions of a step of the module and of the interpreter.
+void report(double module, double interpreter, const InstructionsOptions& options) {
+  const char* const what = options.forward_only ? "forward" : "forward+backward";
+  std::printf("%s: module %.0f, interpreter %.0f instructions, ratio %.4f\n", what, module, interpreter,
+              interpreter / module);
+  Recording recording(options.recording);
+  const auto add = [&](const char* name, const char* unit, double value) {
+    recording.add("instructions/" + std::string(what),
+                  {.name = name, .unit = unit, .kind = Kind::Counted, .tolerance = kWobble, .samples = {value}});
+  };
+  add("module", "instructions", module);
+  add("interpreter", "instructions", interpreter);
+  add("ratio", "1", interpreter / module);
+  recording.write();
+}
 
 void loop(TransformerStep& step, Side side, const InstructionsOptions& options) {
   for (int i = 0; i < options.count; ++i) {
@@ -27,6 +49,10 @@ void loop(TransformerStep& step, Side side, const InstructionsOptions& options) 
 }
 
 int count(const InstructionsOptions& options) {
+  if (!options.counted.empty()) {
+    report(options.counted[0], options.counted[1], options);
+    return 0;
+  }
   at::set_num_threads(1);
   TransformerStep step;
   if (!options.loops.empty()) {
@@ -48,9 +74,7 @@ int count(const InstructionsOptions& options) {
     loop(step, side, options);
     instructions[side == Side::Interpreter] = static_cast<double>(counter.read() - before) / options.count;
   }
-  std::printf("%s: module %.0f, interpreter %.0f instructions, ratio %.4f\n",
-              options.forward_only ? "forward" : "forward+backward", instructions[0], instructions[1],
-              instructions[1] / instructions[0]);
+  report(instructions[0], instructions[1], options);
   return 0;
 }
 
@@ -70,6 +94,13 @@ void add_instructions(CLI::App& app, cli::Command& chosen) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--forward", options->forward_only, "Forward alone, without gradients");
+  command
+      ->add_option("--counted", options->counted,
+                   "Print and record these counts, of module and interpreter, instead of counting")
+      ->type_name("N N")
+      ->expected(2)
+      ->check(CLI::Range(1.0, 1e15));
+  add_recording_options(*command, options->recording);
   command->callback([options, &chosen] { chosen = [options] { return count(*options); }; });
 }
 

@@ -19,7 +19,10 @@ int run(int argc, char** argv) {
       "             plumbline bench peers backward --python PYTHON\n"
       "                                           a backward in halves, against PyTorch's\n"
       "             plumbline bench peers cut --python PYTHON\n"
-      "                                           the minimum cut of a joint graph, against networkx",
+      "                                           the minimum cut of a joint graph, against networkx\n\n"
+      "Whether it got worse: measure with --history F.jsonl, then\n"
+      "             plumbline bench history F.jsonl\n"
+      "                                           each figure against the runs before, and since which commit",
       "plumbline bench"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
@@ -28,6 +31,10 @@ int run(int argc, char** argv) {
   add_micro(app, chosen);
   add_instructions(app, chosen);
   add_peers(app, chosen);
+  add_compare(app, chosen);
+  add_history(app, chosen);
+  add_export(app, chosen);
+  add_alarm(app, chosen);
   return cli::run_chosen(app, "plumbline bench", chosen, argc, argv);
 }
 

@@ -4,18 +4,20 @@
 #include <thread>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/recording.h"
+#include "bench/gaps/gaps.h"
 #include "conformance/backend/built_models.h"
 #include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/chrome_trace.h"
-#include "conformance/report/json.h"
 #include "conformance/report/text.h"
 #include "conformance/run/throughput.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_text.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 namespace {
@@ -23,8 +25,9 @@ namespace {
 struct ThroughputOptions {
   std::string schedule = conformance::kMeasuredSchedules, sleep = "5/10", model, transport = "threads";
   int ranks = 4, microbatches = 8, steps = 5;
-  bool json = false;
+  RecordingOptions recording;
   std::string svg, trace;
+  bool gaps = false;
 };
 
 /// Rows of a micro-batch of a model.
@@ -53,37 +56,69 @@ std::string plumbline_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "plumbline").string();
 }
 
+/// "throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/threads"
+std::string benchmark_name(const conformance::JobThroughput& item, const ThroughputOptions& options) {
+  std::string workload = "model:" + item.model;
+  if (item.model.empty())
+    workload = "sleep:" + significant(item.forward_ms, 6) + "+" + significant(item.backward_ms, 6);
+  return "throughput/" + item.schedule + "/" + workload + "/ranks:" + std::to_string(options.ranks) +
+         "/microbatches:" + std::to_string(item.microbatches) + "/" + options.transport;
+}
+
+void record(const conformance::Throughput& measured, const std::vector<double>& steps, const std::string& name,
+            Recording& recording) {
+  recording.add(name, {.name = "step", .unit = "s", .samples = steps});
+  Figure over_ideal{.name = "over_ideal", .unit = "1"};
+  for (const double seconds : steps)
+    over_ideal.samples.push_back(seconds / measured.step_seconds * measured.ratio_to_ideal_step);
+  recording.add(name, std::move(over_ideal));
+}
+
+/// Says why the ranks were idle in the last step.
+void show_gaps(const schedule::Trace& measured, const std::string& name, const ThroughputOptions& options) {
+  const Bubble bubble = explain(measured);
+  std::fputs(("\n" + bubble_text(bubble, "ms")).c_str(), stdout);
+  if (!options.svg.empty()) write_text_file(options.svg, bubble_svg(bubble, name, "ms"));
+  if (!options.trace.empty()) write_text_file(options.trace, bubble_chrome_trace(bubble));
+}
+
 int measure(const ThroughputOptions& options) {
   conformance::Job job;
   job.ranks = options.ranks;
   conformance::JobThroughput workload = parse(options);
-  workload.trace = !options.svg.empty() || !options.trace.empty();
+  workload.trace = options.gaps || !options.svg.empty() || !options.trace.empty();
   std::vector<std::string> left_out;
   job.throughput = conformance::measurements({&workload, 1}, conformance::choose_schedules(options.schedule),
                                              options.ranks, *conformance::built_models(job.seed), left_out);
   if (job.throughput.empty()) throw InputError(left_out.back());
   for (const std::string& why : left_out) std::fprintf(stderr, "left out: %s\n", why.c_str());
   if (workload.trace && job.throughput.size() > 1)
-    throw InputError("--svg and --trace show one schedule; name it with --schedule");
+    throw InputError("--gaps, --svg and --trace show one schedule; name it with --schedule");
   const TemporaryFolder out;
+  Recording recording(options.recording);
   conformance::end_children_on_signals();
   conformance::BackendSpec spec = conformance::runtime_backend(plumbline_path(), job.timeout_seconds);
   spec.silence = std::chrono::minutes(10);  // a measurement may take long
   const conformance::CommandBackend runtime(std::move(spec), conformance::transport_kind(options.transport).value());
   const conformance::ThroughputRun run = conformance::measure_throughput(runtime, job, out.path());
-  std::fputs((options.json ? conformance::throughput_json(run.measured)
-                           : conformance::throughput_text(run.measured, std::thread::hardware_concurrency()))
-                 .c_str(),
-             stdout);
+  std::fputs(conformance::throughput_text(run.measured, std::thread::hardware_concurrency()).c_str(), stdout);
   if (!run.failed.empty()) {
     std::fflush(stdout);
     std::fprintf(stderr, "plumbline-bench: %s\n", run.failed.c_str());
     return 1;
   }
+  for (size_t i = 0; i < run.measured.size(); ++i)
+    record(run.measured[i], run.steps[i], benchmark_name(job.throughput[i], options), recording);
+  recording.write();
+  if (!workload.trace) return 0;
+  const std::vector<schedule::Trace> traces =
+      conformance::measured_traces(job.throughput.front(), 0, job.ranks, out.path());
+  if (options.gaps) {
+    show_gaps(traces.back(), benchmark_name(job.throughput.front(), options), options);
+    return 0;
+  }
   if (!options.svg.empty()) write_text_file(options.svg, run.measured.front().timeline);
-  if (!options.trace.empty())
-    write_text_file(options.trace, conformance::chrome_trace(
-                                       conformance::measured_traces(job.throughput.front(), 0, job.ranks, out.path())));
+  if (!options.trace.empty()) write_text_file(options.trace, conformance::chrome_trace(traces));
   return 0;
 }
 
@@ -132,7 +167,11 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
       ->type_name("F.svg");
   command->add_option("--trace", options->trace, "The same for ui.perfetto.dev (Chrome trace events)")
       ->type_name("F.json");
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag(
+      "--gaps", options->gaps,
+      "Say why each rank was idle in the last step of one schedule, and show the critical path; --svg and "
+      "--trace then show that");
+  add_recording_options(*command, options->recording);
   command->callback([options, &chosen] { chosen = [options] { return measure(*options); }; });
 }
 

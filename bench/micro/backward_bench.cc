@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "bench/history/median.h"
 #include "bench/micro/backward_times.h"
-#include "bench/micro/median.h"
 
 namespace plumbline::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <chrono>
 
-#include "bench/micro/median.h"
+#include "bench/history/median.h"
 
 namespace plumbline::bench {
 namespace {

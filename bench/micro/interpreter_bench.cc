@@ -5,7 +5,7 @@
 #include <array>
 #include <chrono>
 
-#include "bench/micro/median.h"
+#include "bench/history/median.h"
 #include "bench/micro/transformer_step.h"
 
 namespace plumbline::bench {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "bench/micro/median.h"
+#include "bench/history/median.h"
 
 namespace plumbline::bench {
 namespace {

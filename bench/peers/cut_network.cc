@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "bench/micro/median.h"
+#include "bench/history/median.h"
 #include "runtime/error.h"
 #include "runtime/partition/cut/bans.h"
 #include "runtime/partition/flow/max_flow.h"

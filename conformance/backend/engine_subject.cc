@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
+#include "conformance/backend/weight_closures.h"
 #include "conformance/corpus/case_schedule.h"
 #include "reference/hooks.h"
 #include "reference/loss.h"
@@ -26,16 +27,27 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
 
   void train(int step, const models::Batch& batch) override {
     begin(step, batch);
-    if (case_.input_gradients)
-      record(engine_.train(leaves_of(batch)));
-    else if (case_.keyword_inputs)
-      record(engine_.train({}, named(batch.inputs), batch.target));
+    if (case_.divided || (case_.input_gradients && !case_.whole_gradients)) {
+      const microbatch::Microbatches divided = microbatches_of(batch, /*training=*/true);
+      record(engine_.train(divided));
+      for (size_t m = 0; m < divided.inputs.size(); ++m) put_input_gradients(static_cast<int>(m), divided.inputs[m]);
+      return;
+    }
+    std::vector<at::Tensor> inputs = batch.inputs;
+    if (case_.whole_gradients)
+      for (at::Tensor& input : inputs) make_leaf(input);
+    if (case_.keyword_inputs)
+      record(engine_.train({}, named(inputs), batch.target));
     else
-      record(engine_.train(batch.inputs, batch.target));
+      record(engine_.train(inputs, batch.target));
+    if (case_.whole_gradients) put_input_gradients(-1, inputs);
   }
   void evaluate(int step, const models::Batch& batch) override {
     begin(step, batch);
-    record(engine_.evaluate(batch.inputs, batch.target));
+    if (case_.divided)
+      record(engine_.evaluate(microbatches_of(batch, /*training=*/false)));
+    else
+      record(engine_.evaluate(batch.inputs, batch.target));
   }
   void zero_grad() override { engine_.zero_grad(); }
   void set_trainable(const std::string& pattern, bool trainable) override {
@@ -75,7 +87,10 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   engine::PipeSource pipes(const EngineCaseOptions& options) {
     const split::SplitOptions split = models::case_split(case_, model_, options.schedule.stages);
     engine::PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
-      return split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
+      split::Pipe pipe =
+          split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
+      if (case_.weight_closures) defer_weight_gradients(pipe);
+      return pipe;
     };
     return options.fault && options.fault->pipes ? options.fault->pipes(std::move(source)) : source;
   }
@@ -98,13 +113,17 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     engine.seed = options.seed;
     engine.timeout = options.timeout;
     engine.replicas = replica_options(case_);
+    if (case_.weight_closures) engine.weight_work = [](int, int) { return take_weight_work(); };
     engine.recompute = options.recompute;
     engine.remat = options.remat;
     if (reference::keeps_details(case_)) engine.observer = this;
     engine.decorate = [this, fault = options.fault](int stage, const split::StageState& state,
                                                     std::unique_ptr<engine::StageRunner> runner) {
-      if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new && case_.parameter_hooks)
-        for (const auto& [name, parameter] : state.parameters) it->second.add(name, parameter);
+      if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new)
+        for (const auto& [name, parameter] : state.parameters) {
+          if (case_.parameter_hooks) it->second.add(name, parameter);
+          if (case_.accumulation_hooks) it->second.add_after(name, parameter);
+        }
       return fault && fault->stage ? fault->stage(stage, state, std::move(runner)) : std::move(runner);
     };
     if (options.fault && options.fault->options) options.fault->options(engine);
@@ -117,15 +136,33 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     return by_name;
   }
 
-  /// The micro-batches; their floating-point inputs are leaves that require gradients.
-  microbatch::Microbatches leaves_of(const models::Batch& batch) const {
-    microbatch::Microbatches divided{
-        microbatch::split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),
-        microbatch::split_target(batch.target, case_.microbatches, model_.target_chunk)};
-    for (std::vector<at::Tensor>& inputs : divided.inputs)
-      for (at::Tensor& input : inputs)
-        if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
+  static void make_leaf(at::Tensor& input) {
+    if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
+  }
+
+  /// As a user gives them who divides the batch. In training, floating-point inputs are leaves that require gradients
+  /// in the micro-batches in which the case says so.
+  microbatch::Microbatches microbatches_of(const models::Batch& batch, bool training) const {
+    microbatch::Microbatches divided;
+    for (const models::Batch& part : batch.parts) {
+      divided.inputs.push_back(part.inputs);
+      divided.targets.push_back(part.target);
+    }
+    if (batch.parts.empty())
+      divided = {microbatch::split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),
+                 microbatch::split_target(batch.target, case_.microbatches, model_.target_chunk)};
+    for (size_t m = 0; training && m < divided.inputs.size(); ++m)
+      if (reference::requires_gradients(case_, static_cast<int>(m)))
+        for (at::Tensor& input : divided.inputs[m]) make_leaf(input);
     return divided;
+  }
+
+  /// Those that the step left in the tensors that it was given: of a micro-batch, or (-1) of the batch.
+  void put_input_gradients(int microbatch, const std::vector<at::Tensor>& inputs) {
+    for (size_t i = 0; reference::keeps_details(case_) && i < inputs.size(); ++i)
+      if (inputs[i].defined() && inputs[i].grad().defined())
+        reference::put(results_, {step_, reference::ResultKind::InputGrad, -1, microbatch, model_.input_names[i]},
+                       inputs[i].grad());
   }
 
   void record(const engine::StepResult& step) {
@@ -159,12 +196,10 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   }
   void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     reference::put(results_, {step_, reference::ResultKind::Partial, stage, microbatch, name}, grad);
-    if (case_.parameter_hooks) put_hook_calls(stage, microbatch, name);
-  }
-  void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
-    if (case_.input_gradients)
-      reference::put(results_, {step_, reference::ResultKind::InputGrad, -1, microbatch, model_.input_names[input]},
-                     grad);
+    if (case_.parameter_hooks || case_.accumulation_hooks) put_hook_calls(stage, microbatch, name);
+    if (!case_.accumulation_hooks) return;
+    if (const at::Tensor seen = hooks_.at(stage).take_seen(name); seen.defined())
+      reference::put(results_, {step_, reference::ResultKind::Accumulated, stage, microbatch, name}, seen);
   }
   void put_hook_calls(int stage, int microbatch, const std::string& name) {
     reference::put(results_, {step_, reference::ResultKind::HookCalls, stage, microbatch, name},

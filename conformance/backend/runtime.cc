@@ -129,7 +129,7 @@ BackendDescription Runtime::describe() const {
   BackendDescription runtime;
   runtime.name = name();
   runtime.version = plumbline_version();
-  runtime.features = {"throughput", "mutant", "recompute", "remat"};
+  runtime.features = {"throughput", "mutant", "recompute", "remat", kOffloadFeature};
   runtime.wire = transport::wire_words();
   runtime.delivers = all_result_kinds();
   runtime.libtorch = TORCH_VERSION;

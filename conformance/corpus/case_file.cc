@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "conformance/corpus/features.h"
 #include "conformance/protocol/toml.h"
@@ -46,9 +47,14 @@ const std::vector<std::string> kCaseKeys = {"id",
                                             "saves_optimizer",
                                             "optimizer",
                                             "input_gradients",
+                                            "gradient_microbatches",
+                                            "whole_gradients",
+                                            "divided",
                                             "keyword_inputs",
                                             "parameter_hooks",
                                             "boundary_hooks",
+                                            "accumulation_hooks",
+                                            "weight_closures",
                                             "schedule",
                                             "recompute",
                                             "replicas",
@@ -207,6 +213,16 @@ bool has_whole_numbers(const reference::OptimizerSpec& spec) {
 }
 
 /// Fields that contradict each other.
+/// Whether a train step follows another one without a zero_grad between them.
+bool accumulates(const std::vector<reference::Step>& steps) {
+  bool trained = false;
+  for (const reference::Step& step : steps) {
+    if (step == StepKind::Train && std::exchange(trained, true)) return true;
+    if (step == StepKind::ZeroGrad) trained = false;
+  }
+  return false;
+}
+
 void check(const TomlPlace& place, const reference::Case& c) {
   if (c.rows < c.microbatches)
     place.refuse(std::to_string(c.rows) + " rows are too few for " + std::to_string(c.microbatches) +
@@ -221,10 +237,27 @@ void check(const TomlPlace& place, const reference::Case& c) {
   if (c.saves_optimizer && !updates) place["saves_optimizer"].refuse("no step is \"optimizer\"");
   if (resumes && !has_step(c.steps_before, StepKind::Optimizer))
     place["steps_before"].refuse("none is \"optimizer\": nothing would be saved");
+  for (const auto& [key, given] : {std::pair{"gradient_microbatches", !c.gradient_microbatches.empty()},
+                                   std::pair{"whole_gradients", c.whole_gradients}})
+    if (given && !c.input_gradients) place[key].refuse("goes with input_gradients = true");
+  if (c.whole_gradients && (c.divided || !c.gradient_microbatches.empty()))
+    place["whole_gradients"].refuse(
+        "goes with inputs that are given whole; divided and gradient_microbatches divide them");
+  if (c.whole_gradients && c.truth == reference::Truth::SameOrder)
+    place["truth"].refuse(
+        "with whole_gradients the order of the sum over micro-batches is free; expected exact or bounded");
+  if (c.whole_gradients && c.replicas > 1)
+    place["whole_gradients"].refuse("each of several replicas has the gradients of its own micro-batches");
+  if (c.divided && c.loss.reduction == reference::Reduction::BatchMean)
+    place["loss"].refuse("reduction = \"batch-mean\" goes with a batch that is given whole");
   if (optimizes && c.truth == reference::Truth::Exact && !has_whole_numbers(c.optimizer))
     place["optimizer"].refuse(
         "its numbers are no whole numbers; expected truth same-order or bounded, or sgd without clipping, whose "
         "learning_rate, momentum and weight_decay are whole numbers");
+  if (c.accumulation_hooks && c.parameter_hooks)
+    place["accumulation_hooks"].refuse("goes without parameter_hooks: both count under the names of the parameters");
+  if (c.accumulation_hooks && (accumulates(c.steps) || resumes))
+    place["accumulation_hooks"].refuse("expected a \"zero_grad\" between two steps \"train\"");
 }
 
 reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules) {
@@ -244,12 +277,19 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   c.steps = steps_of(place, c.microbatches);
   if (const auto before = place.find("steps_before")) c.steps_before = listed_steps(*before, c.microbatches);
   if (const auto optimizer = place.find("optimizer")) c.optimizer = optimizer_of(*optimizer);
-  for (const auto& [key, member] : {std::pair{"input_gradients", &reference::Case::input_gradients},
-                                    std::pair{"keyword_inputs", &reference::Case::keyword_inputs},
-                                    std::pair{"parameter_hooks", &reference::Case::parameter_hooks},
-                                    std::pair{"boundary_hooks", &reference::Case::boundary_hooks},
-                                    std::pair{"saves_optimizer", &reference::Case::saves_optimizer}})
+  for (const auto& [key, member] :
+       {std::pair{"input_gradients", &reference::Case::input_gradients},
+        std::pair{"whole_gradients", &reference::Case::whole_gradients},
+        std::pair{"divided", &reference::Case::divided}, std::pair{"keyword_inputs", &reference::Case::keyword_inputs},
+        std::pair{"parameter_hooks", &reference::Case::parameter_hooks},
+        std::pair{"boundary_hooks", &reference::Case::boundary_hooks},
+        std::pair{"accumulation_hooks", &reference::Case::accumulation_hooks},
+        std::pair{"weight_closures", &reference::Case::weight_closures},
+        std::pair{"saves_optimizer", &reference::Case::saves_optimizer}})
     if (const auto value = place.find(key)) c.*member = value->boolean();
+  if (const auto some = place.find("gradient_microbatches"))
+    for (const TomlPlace& microbatch : some->items())
+      c.gradient_microbatches.push_back(microbatch.small(0, c.microbatches - 1));
   if (const auto recompute = place.find("recompute")) c.recompute = kRecompute[recompute->one_of(kRecompute)];
   if (const auto named = place.find("features")) {
     std::vector<std::string> known;

@@ -63,6 +63,7 @@ TEST(CaseFile, WhatIsLeftOutHasTheDefaultsOfCase) {
   ASSERT_EQ(c.steps.size(), 1u);
   EXPECT_EQ(c.steps[0], StepKind::Train);
   EXPECT_FALSE(c.input_gradients || c.keyword_inputs || c.parameter_hooks || c.boundary_hooks);
+  EXPECT_FALSE(c.accumulation_hooks || c.weight_closures);
   EXPECT_EQ(c.schedule_csv, "");
   EXPECT_EQ(c.recompute, "never");
   EXPECT_TRUE(c.features.empty());
@@ -99,6 +100,7 @@ input_gradients = true
 keyword_inputs = true
 parameter_hooks = true
 boundary_hooks = true
+weight_closures = true
 schedule = "backwards"
 recompute = "except-last"
 features = ["f64", "views"]
@@ -143,10 +145,29 @@ data = 5
   EXPECT_EQ(c.optimizer.epsilon, 2);
   EXPECT_EQ(c.optimizer.weight_decay, 0.0625);
   EXPECT_TRUE(c.input_gradients && c.keyword_inputs && c.parameter_hooks && c.boundary_hooks);
+  EXPECT_TRUE(c.weight_closures && !c.accumulation_hooks);
   EXPECT_EQ(c.schedule_csv, "0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n");
   EXPECT_EQ(c.recompute, "except-last");
   EXPECT_EQ(c.features, (std::vector<std::string>{"f64", "views"}));
   EXPECT_EQ(c.data, 5);
+}
+
+TEST(CaseFile, GivenBatches) {
+  const reference::Case some =
+      read_cases(kHead + one_case("input_gradients = true\ngradient_microbatches = [1, 3]\ndivided = true\n")).front();
+  EXPECT_TRUE(some.divided);
+  EXPECT_EQ(some.gradient_microbatches, (std::vector<int>{1, 3}));
+  EXPECT_TRUE(has_feature(some, "divided") && has_feature(some, "some-gradients"));
+  EXPECT_FALSE(requires_gradients(some, 0));
+  EXPECT_TRUE(requires_gradients(some, 1));
+  const auto refused = [](const std::string& keys) { return refusal(kHead + one_case(keys)); };
+  EXPECT_NE(refused("gradient_microbatches = [1]\n").find("goes with input_gradients = true"), std::string::npos);
+  EXPECT_NE(refused("input_gradients = true\ngradient_microbatches = [4]\n"), "accepted");
+  EXPECT_NE(refused("whole_gradients = true\n").find("goes with input_gradients = true"), std::string::npos);
+  EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\ndivided = true\n").find("given whole"),
+            std::string::npos);
+  EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\n").find("expected exact or bounded"),
+            std::string::npos);
 }
 
 TEST(CaseFile, Replicas) {
@@ -157,6 +178,11 @@ TEST(CaseFile, Replicas) {
   const auto refused = [](const std::string& keys) { return refusal(kHead + one_case(keys)); };
   EXPECT_NE(refused("replicas = 3\n").find("its 4 micro-batches cannot be divided evenly"), std::string::npos);
   EXPECT_NE(refused("shards_parameters = true\n").find("goes with replicas = 2 or more"), std::string::npos);
+  const std::string after = "accumulation_hooks = true\n";
+  EXPECT_NE(refused(after + "parameter_hooks = true\n").find("goes without parameter_hooks"), std::string::npos);
+  for (const char* steps : {R"("train", "eval", "train")", R"("train", "zero_grad", "train", "train")"})
+    EXPECT_NE(refused(after + "steps = [" + steps + "]\n").find("expected a \"zero_grad\""), std::string::npos)
+        << steps;
   EXPECT_NE(refused("replicas = 1\n"), "accepted");
 }
 

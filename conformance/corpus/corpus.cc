@@ -5,6 +5,7 @@
 
 #include "conformance/corpus/case_file.h"
 #include "conformance/corpus/features.h"
+#include "conformance/corpus/smoke.h"
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/text/join.h"
@@ -14,9 +15,10 @@
 namespace plumbline::conformance {
 
 // cases/*.toml, embedded
-extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, gradients_toml,
-    losses_toml, microbatches_toml, optimizer_toml, orders_toml, presence_toml, randomness_toml, real_basics_toml,
-    recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml, splits_toml, steps_toml;
+extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, given_toml,
+    gradients_toml, losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml,
+    randomness_toml, real_basics_toml, recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml,
+    splits_toml, steps_toml;
 
 namespace {
 
@@ -33,6 +35,7 @@ CaseFiles embedded() {
       {"gradients.toml", gradients_toml},
       {"families.toml", families_toml},
       {"microbatches.toml", microbatches_toml},
+      {"given.toml", given_toml},
       {"losses.toml", losses_toml},
       {"scaling.toml", scaling_toml},
       {"dtypes.toml", dtypes_toml},
@@ -42,6 +45,7 @@ CaseFiles embedded() {
       {"resuming.toml", resuming_toml},
       {"recomputation.toml", recomputation_toml},
       {"orders.toml", orders_toml},
+      {"offloads.toml", offloads_toml},
       {"replicas.toml", replicas_toml},
   };
   CaseFiles files;
@@ -53,14 +57,6 @@ CaseFiles embedded() {
 CaseFiles& all_files() {
   static CaseFiles files = embedded();
   return files;
-}
-
-bool is_smoke(const reference::Case& c) {
-  for (const char* id :
-       {"exact-mlp-sum", "exact-tied", "exact-skip", "exact-late-input", "exact-shared-ends", "exact-experts",
-        "exact-encoder-decoder", "exact-eval-without-target", "multi-io", "transformer-lm", "resnet-bn", "dropout"})
-    if (c.id == id) return true;
-  return false;
 }
 
 std::vector<std::string> ids_of(const std::vector<reference::Case>& cases) {
@@ -103,7 +99,7 @@ std::vector<reference::Case> profile(std::string_view name) {
                      join(profile_names()));
   std::vector<reference::Case> cases;
   for (const reference::Case& c : corpus())
-    if (is_feature ? has_feature(c, name) : is_smoke(c)) cases.push_back(c);
+    if (is_feature ? has_feature(c, name) : is_smoke(c.id, "gpipe")) cases.push_back(c);
   return cases;
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 
+#include "conformance/corpus/smoke.h"
 #include "reference/models/parts/names.h"
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
@@ -169,7 +170,7 @@ TEST(Corpus, AnotherNumberOfMicrobatchesDemotesOpenly) {
 TEST(Corpus, ProfilesAreParts) {
   EXPECT_EQ(ids(profile("core")), ids(corpus()));
   EXPECT_EQ(ids(profile("nightly")), ids(corpus()));
-  EXPECT_EQ(profile("smoke").size(), 12u);
+  EXPECT_EQ(profile("smoke").size(), smoke_cases().size());
   EXPECT_EQ(ids(profile("ranks")), ids(corpus()));
   EXPECT_EQ(ids(profile("stage-sizes")),
             (std::set<std::string>{"exact-lopsided", "lopsided", "exact-lopsided-gradients", "exact-lopsided-frozen",

@@ -16,10 +16,12 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"aliases", {"mlp", "views", "skips"}},
       {"attention", {"transformer"}},
       {"attention-lengths", {"transformer", "other-lengths"}},
+      {"autocast", {"mlp", "mixed"}},
       {"auxiliary", {"mlp", "scalars", "several-values"}},
       {"balanced", {"mlp", "scalars", "several-values"}},
       {"begins-in-place", {"mlp", "in-place"}},
       {"begins-turned", {"mlp", "views"}},
+      {"begins-with-expand", {"mlp", "views"}},
       {"begins-with-sum", {"mlp", "views"}},
       {"begins-with-view", {"mlp", "views"}},
       {"columns", {"mlp", "other-dimension", "views"}},
@@ -30,6 +32,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"dict", {"mlp", "dicts", "none", "several-values", "unused"}},
       {"dict-loss", {"mlp", "dicts", "loss-inside", "late-input", "scalars", "several-values"}},
       {"dimensions", {"mlp", "other-dimension", "replicated", "late-input", "several-values", "views"}},
+      {"early-exit", {"mlp", "skips", "other-lengths", "early-exits"}},
       {"encoder-decoder", {"encoder-decoder", "other-dimension", "skips", "late-input", "several-values"}},
       {"encoder-decoder-lengths",
        {"encoder-decoder", "other-dimension", "skips", "late-input", "several-values", "other-lengths"}},
@@ -38,6 +41,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"frozen-first", {"mlp", "frozen"}},
       {"frozen-last", {"mlp", "frozen"}},
       {"frozen-weights", {"mlp", "frozen"}},
+      {"hooked", {"mlp", "hooks"}},
       {"host-numbers", {"mlp", "not-tensors"}},
       {"idle", {"mlp", "unused"}},
       {"late-input", {"mlp", "late-input", "replicated", "several-values"}},
@@ -73,6 +77,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"shared-neighbours", {"mlp", "shared"}},
       {"shared-parts", {"mlp", "shared"}},
       {"shared-places", {"mlp", "shared"}},
+      {"shared-summand", {"mlp"}},
       {"shared-three", {"mlp", "shared"}},
       {"shared-transposed", {"mlp", "shared", "views"}},
       {"shared-within", {"mlp", "shared"}},
@@ -168,6 +173,7 @@ const std::vector<Feature>& features() {
       {"few-microbatches", "two or three micro-batches"},
       {"many-microbatches", "more than four micro-batches"},
       {"uneven", "micro-batches of several sizes"},
+      {"divided", "micro-batches that the user divides, with sequences of several lengths"},
       {"other-dimension", "inputs divided along another dimension"},
       {"replicated", "inputs that each micro-batch gets whole"},
       {"sum", "a loss that is a sum"},
@@ -191,11 +197,15 @@ const std::vector<Feature>& features() {
       {"frozen", "frozen parameters"},
       {"unused", "parameters, values and inputs without a use"},
       {"input-gradients", "gradients of the inputs"},
+      {"whole-gradients", "gradients of inputs, read from the tensor that was given for the whole batch"},
+      {"some-gradients", "inputs that require gradients in some micro-batches only"},
       {"hooks", "users' hooks on parameters and on values between stages"},
+      {"weight-closures", "layers that compute the gradients of their parameters apart from autograd"},
       {"accumulation", "several train steps that add up"},
       {"evaluation", "evaluation steps, also between train steps"},
       {"other-rows", "steps with batches of another size"},
       {"other-lengths", "sequences of another length in each step"},
+      {"early-exits", "evaluations in which some micro-batches leave the pipeline at an early stage"},
       {"freezing", "freezing and unfreezing between steps"},
       {"optimizer", "updates of parameters"},
       {"clipping", "gradients clipped by their norm over all stages"},
@@ -207,6 +217,7 @@ const std::vector<Feature>& features() {
       {"replicas", "data-parallel replicas of the pipeline, whose gradients are summed"},
       {"sharded", "parameters divided among the replicas between their uses"},
       {"own-schedule", "a schedule built into the case"},
+      {"offload", "activations that leave the memory between forward and backward, as the case's schedule says"},
   };
   return all;
 }
@@ -223,12 +234,17 @@ std::vector<std::string> features_of(const reference::Case& c) {
   add_of_microbatches(c, found);
   add_of_steps(c, found);
   if (c.input_gradients) found.insert("input-gradients");
-  if (c.parameter_hooks || c.boundary_hooks) found.insert("hooks");
+  if (c.parameter_hooks || c.boundary_hooks || c.accumulation_hooks) found.insert("hooks");
+  if (c.weight_closures) found.insert("weight-closures");
+  if (c.whole_gradients) found.insert("whole-gradients");
+  if (!c.gradient_microbatches.empty()) found.insert("some-gradients");
+  if (c.divided) found.insert("divided");
   if (c.keyword_inputs) found.insert("keywords");
   if (c.recompute != "never") found.insert("recompute");
   if (c.replicas > 1) found.insert("replicas");
   if (c.shards_parameters) found.insert("sharded");
   if (!c.schedule_csv.empty()) found.insert("own-schedule");
+  if (c.schedule_csv.find("OFFLOAD") != std::string::npos) found.insert("offload");
   std::vector<std::string> in_order;
   for (const Feature& feature : features())
     if (found.erase(feature.name)) in_order.push_back(feature.name);

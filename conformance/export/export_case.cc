@@ -102,25 +102,35 @@ class CaseFiles {
   void batch_step(int number, const reference::Step& todo, Json& json) {
     const bool training = todo.kind == reference::StepKind::Train;
     models::Batch batch = models::make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
-    if (!todo.has_target) batch.target = at::Tensor();
-    const std::string prefix = "step/" + std::to_string(number) + "/";
-    for (size_t i = 0; i < batch.inputs.size(); ++i)
-      if (batch.inputs[i].defined())
-        tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i), graph::to_host(batch.inputs[i]));
-    if (batch.target.defined()) tensors_.emplace(prefix + "target", graph::to_host(batch.target));
-    json["target"] = batch.target.defined();
-    json["loss"] = reference::has_loss(case_.loss, batch.target);
+    if (!todo.has_target) models::drop_target(batch);
+    add_batch(number, batch, "");
+    for (size_t m = 0; m < batch.parts.size(); ++m) add_batch(number, batch.parts[m], "/" + std::to_string(m));
+    const at::Tensor& target = batch.parts.empty() ? batch.target : batch.parts.front().target;
+    json["target"] = target.defined();
+    json["loss"] = reference::has_loss(case_.loss, target);
     // Members with a default are left out where they have it: older readers then take older cases.
     if (const double divisor = reference::loss_divisor(case_, batch.target); divisor != 1.0)
       json["loss_divisor"] = divisor;
     const std::vector<ProgramUse> uses = programs_.use(batch, training);
     json["microbatches"] = Json::array();
-    for (const ProgramUse& use : uses) {
-      Json microbatch = {{"program", use.program}};
-      if (training) microbatch["loss_weight"] = use.loss_weight;
+    for (size_t m = 0; m < uses.size(); ++m) {
+      Json microbatch = {{"program", uses[m].program}};
+      if (training) microbatch["loss_weight"] = uses[m].loss_weight;
+      if (training && case_.input_gradients && !reference::requires_gradients(case_, static_cast<int>(m)))
+        microbatch["input_gradients"] = false;
       json["microbatches"].push_back(std::move(microbatch));
     }
     if (training) add_masks(programs_, uses, seed_, number, train_steps_++, tensors_);
+  }
+
+  /// `of_part`: "" for a whole batch, "/0" for micro-batch 0 of one that the user divided.
+  void add_batch(int step, const models::Batch& batch, const std::string& of_part) {
+    const std::string prefix = "step/" + std::to_string(step) + "/";
+    for (size_t i = 0; i < batch.inputs.size(); ++i)
+      if (batch.inputs[i].defined())
+        tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i) + of_part,
+                         graph::to_host(batch.inputs[i]));
+    if (batch.target.defined()) tensors_.emplace(prefix + "target" + of_part, graph::to_host(batch.target));
   }
 
   Json inputs_json() const {
@@ -210,7 +220,9 @@ class CaseFiles {
       kinds = {reference::ResultKind::Forward, reference::ResultKind::Output, reference::ResultKind::Loss,
                reference::ResultKind::Backward, reference::ResultKind::Partial};
       if (case_.input_gradients) kinds.push_back(reference::ResultKind::InputGrad);
-      if (case_.parameter_hooks || case_.boundary_hooks) kinds.push_back(reference::ResultKind::HookCalls);
+      if (case_.parameter_hooks || case_.boundary_hooks || case_.accumulation_hooks)
+        kinds.push_back(reference::ResultKind::HookCalls);
+      if (case_.accumulation_hooks) kinds.push_back(reference::ResultKind::Accumulated);
       kinds.insert(kinds.end(),
                    {reference::ResultKind::Grad, reference::ResultKind::Buffer, reference::ResultKind::Param});
     }
@@ -252,8 +264,12 @@ class CaseFiles {
     json["target"] = chunk_json(programs_.model().target_chunk);
     json["keyword_inputs"] = case_.keyword_inputs;
     json["input_gradients"] = case_.input_gradients;
+    if (case_.whole_gradients) json["whole_gradients"] = true;
+    if (case_.divided) json["divided"] = true;
     json["parameter_hooks"] = case_.parameter_hooks;
     json["boundary_hooks"] = case_.boundary_hooks;
+    if (case_.accumulation_hooks) json["accumulation_hooks"] = true;
+    if (case_.weight_closures) json["weight_closures"] = true;
     json["recompute"] = case_.recompute;
     json["loss"] = loss_json();
     json["gradients"] = {{"divide_by", case_.division == reference::Division::Engine ? case_.microbatches : 1},

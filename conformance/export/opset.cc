@@ -43,6 +43,7 @@ const std::vector<OpsetEntry>& opset() {
       {"aten::sum.dim_IntList", {"self", "dim", "keepdim"}},
       {"aten::tanh", {"self"}},
       {"aten::to.dtype", {"self", "dtype"}},
+      {"plumbline::gradient_hook", {"self", "factor", "limit"}},
   };
   return entries;
 }

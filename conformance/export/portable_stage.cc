@@ -32,15 +32,18 @@ const std::map<std::string, double> kFilled = {
 /// Random numbers that depend only on the shape of an argument.
 const std::set<std::string> kDrawn = {"aten::bernoulli.p", "aten::rand", "aten::rand_like", "aten::randn",
                                       "aten::randn_like"};
+/// What autocast calls in the precision of its region, and what it leaves alone, of the operators that models use
+/// there.
+const std::set<std::string> kLowered = {"aten::bmm", "aten::linear", "aten::matmul", "aten::mm"};
+const std::set<std::string> kUnaffected = {"aten::abs", "aten::add.Tensor", "aten::gelu", "aten::mul.Tensor",
+                                           "aten::relu"};
 const std::set<std::string> kFullReductions = {"aten::mean", "aten::sum"};
 
 int64_t from_front(int64_t dim, size_t dims) { return dim < 0 ? dim + static_cast<int64_t>(dims) : dim; }
 
 class Lowering {
  public:
-  Lowering(const graph::Graph& graph, std::string where) : graph_(graph), where_(std::move(where)) {
-    if (!graph.autocast.empty()) refuse("a part under autocast");
-  }
+  Lowering(const graph::Graph& graph, std::string where) : graph_(graph), where_(std::move(where)) {}
 
   PortableStage lower() {
     names_ = split::boundary_names(graph_);
@@ -301,10 +304,32 @@ class Lowering {
     for (size_t i = 0; i < statistics.size(); ++i) change(statistics[i], values[i + 1]);
   }
 
-  Json arguments_of(const OpsetEntry& entry) const {
+  const graph::AutocastRegion* autocast() const {
+    const graph::AutocastRegion* region = node_->autocast < 0 ? nullptr : &graph_.autocast[node_->autocast];
+    return region && region->enabled ? region : nullptr;
+  }
+
+  /// The argument of an operator that autocast calls in the precision of `region`: cast, as it does it, unless float64.
+  int in_precision_of(const graph::AutocastRegion& region, graph::ValueId v) {
+    const int number = number_of(v);
+    if (number < 0 || !at::isFloatingType(known(v).dtype) || known(v).dtype == at::kDouble ||
+        known(v).dtype == region.dtype)
+      return number;
+    stage_.values.push_back({region.dtype, known(v).sizes});
+    const int cast = static_cast<int>(stage_.values.size()) - 1;
+    emit("aten::to.dtype", {{"self", reference(number)}, {"dtype", dtype_json(region.dtype)}}, {cast});
+    return cast;
+  }
+
+  Json arguments_of(const OpsetEntry& entry) {
+    const graph::AutocastRegion* region = autocast();
+    const std::string name(entry.name);
+    const bool lowers = region != nullptr && kLowered.contains(name);
+    if (region != nullptr && !lowers && !kUnaffected.contains(name)) refuse(name + " under autocast");
     std::string unsupported;
-    Json arguments =
-        call_arguments(*node_, entry.arguments, [this](graph::ValueId v) { return number_of(v); }, unsupported);
+    Json arguments = call_arguments(
+        *node_, entry.arguments, [&](graph::ValueId v) { return lowers ? in_precision_of(*region, v) : number_of(v); },
+        unsupported);
     if (!unsupported.empty()) refuse("the argument '" + unsupported + "'");
     return arguments;
   }

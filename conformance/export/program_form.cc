@@ -32,13 +32,48 @@ std::string constant_key(size_t program, size_t stage, int value) {
 }
 
 using Names = std::vector<std::string>;
+using Owned = std::vector<PortableName> PortableStage::*;  // its parameters or its buffers
+
+/// The stages that have a parameter or a buffer: those of the first program that uses it. A split gives one that the
+/// program does not use to its last stage.
+std::vector<int> owners(const std::vector<Program>& programs, const std::string& name, Owned kind) {
+  std::vector<int> unused;
+  for (const Program& program : programs) {
+    std::vector<int> stages;
+    bool is_used = false;
+    for (size_t s = 0; s < program.stages.size(); ++s)
+      for (const PortableName& item : program.stages[s].*kind) {
+        if (item.name != name) continue;
+        stages.push_back(static_cast<int>(s));
+        is_used = is_used || item.value >= 0;
+      }
+    if (is_used) return stages;
+    if (&program == &programs.front()) unused = stages;
+  }
+  return unused;
+}
+
+/// Of a stage in a program: null for one that the stage has and the program does not use.
+Json owned_names_json(const std::vector<Program>& programs, size_t p, size_t s, Owned kind) {
+  std::vector<PortableName> names;
+  const auto add = [&](const PortableName& item, int value) {
+    const std::vector<int> stages = owners(programs, item.name, kind);
+    if (std::ranges::find(stages, static_cast<int>(s)) != stages.end()) names.push_back({item.name, value});
+  };
+  const std::vector<PortableName>& own = programs[p].stages[s].*kind;
+  for (const PortableName& item : own) add(item, item.value);
+  for (const PortableStage& other : programs[p].stages)
+    for (const PortableName& item : other.*kind)
+      if (std::ranges::find(own, item.name, &PortableName::name) == own.end()) add(item, -1);
+  return names_json(names);
+}
 
 /// The inputs of a stage, from the model or from other stages, by name.
 std::map<std::string, int> taken_by(const Program& program, size_t s) {
   const split::Pipe& pipe = program.pipe;
   const std::vector<PortableName>& inputs = program.stages[s].inputs;
   std::map<std::string, int> values;
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i)  // none in a stage that the program does not reach
     values.emplace(s == 0 ? inputs[i].name : pipe.boundaries[pipe.stages[s].inputs[i]].name, inputs[i].value);
   return values;
 }
@@ -108,15 +143,18 @@ Json stage_json(const std::vector<Program>& programs, const models::Model& model
                  s == 0 ? model.input_names : boundaries_of(programs, s, &split::Stage::inputs), taken_by(program, s));
   for (const PortableName& mask : stage.masks)
     json["inputs"].push_back({{"from", "mask"}, {"name", mask.name}, {"value", mask.value}});
-  json["parameters"] = names_json(stage.parameters);
-  json["buffers"] = names_json(stage.buffers);
+  json["parameters"] = owned_names_json(programs, p, s, &PortableStage::parameters);
+  json["buffers"] = owned_names_json(programs, p, s, &PortableStage::buffers);
   json["constants"] = std::move(constants);
   json["values"] = std::move(values);
   json["nodes"] = std::move(nodes);
-  json["outputs"] =
-      s + 1 == program.stages.size()
-          ? model_outputs_json(model, program, stage)
-          : ports_json("to", "boundary", boundaries_of(programs, s, &split::Stage::outputs), given_by(program, s));
+  const bool is_last = s + 1 == program.stages.size();
+  json["outputs"] = Json::array();
+  if (!is_last)
+    json["outputs"] =
+        ports_json("to", "boundary", boundaries_of(programs, s, &split::Stage::outputs), given_by(program, s));
+  if (is_last || s == static_cast<size_t>(program.last))
+    for (Json& output : model_outputs_json(model, program, stage)) json["outputs"].push_back(std::move(output));
   add_losses_json(model, program, s, json["outputs"]);
   json["buffer_updates"] = names_json(stage.buffer_updates);
   return json;
@@ -137,22 +175,20 @@ Json boundaries_json(const Program& program) {
   return boundaries;
 }
 
-/// Every parameter or buffer of the first program, with the stages that have it. `frozen`: the parameters that require
-/// no gradient before the first step.
-Json owned_json(const Program& program, graph::AttributeKind kind, const std::set<std::string>& frozen) {
+/// Every parameter or buffer, in the order of the first program, with the stages that have it. `frozen`: the parameters
+/// that require no gradient before the first step.
+Json owned_json(const std::vector<Program>& programs, graph::AttributeKind kind, const std::set<std::string>& frozen) {
+  const Owned owned = kind == graph::AttributeKind::Parameter ? &PortableStage::parameters : &PortableStage::buffers;
   std::vector<const graph::Attribute*> order;
-  std::map<std::string, std::vector<int>> stages;
-  for (size_t s = 0; s < program.pipe.stages.size(); ++s)
-    for (const graph::Attribute& attribute : program.pipe.stages[s].graph.attributes) {
-      if (attribute.kind != kind) continue;
-      if (stages[attribute.name].empty()) order.push_back(&attribute);
-      stages[attribute.name].push_back(static_cast<int>(s));
-    }
+  for (const split::Stage& stage : programs.front().pipe.stages)
+    for (const graph::Attribute& attribute : stage.graph.attributes)
+      if (attribute.kind == kind && std::ranges::find(order, attribute.name, &graph::Attribute::name) == order.end())
+        order.push_back(&attribute);
   Json all = Json::array();
   for (const graph::Attribute* attribute : order) {
     Json json = {{"name", attribute->name},
                  {"aliases", attribute->aliases},
-                 {"stages", stages[attribute->name]},
+                 {"stages", owners(programs, attribute->name, owned)},
                  {"dtype", dtype_json(attribute->tensor.scalar_type())},
                  {"shape", attribute->tensor.sizes()}};
     if (kind == graph::AttributeKind::Parameter) json["requires_grad"] = !frozen.contains(attribute->name);
@@ -164,7 +200,7 @@ Json owned_json(const Program& program, graph::AttributeKind kind, const std::se
 }  // namespace
 
 ProgramSet::ProgramSet(const reference::Case& c, uint64_t seed, int stages, const reference::SavedState& begin)
-    : case_(c), model_(reference::model_of(c, seed, begin)) {
+    : case_(c), model_(reference::model_of(c, seed, begin)), stages_(static_cast<size_t>(stages)) {
   split_ = models::case_split(c, model_, stages);
   for (const auto& item : model_.module->named_parameters())
     if (!item.value().requires_grad()) frozen_.insert(item.key());
@@ -177,7 +213,8 @@ std::vector<std::string> ProgramSet::set_trainable(const std::string& pattern, b
 
 int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training) {
   std::string key = training ? "train" : "eval";
-  for (const at::Tensor& input : inputs) key += " " + graph::describe(input);
+  for (const at::Tensor& input : inputs)
+    key += " " + graph::describe(input) + (input.defined() && input.requires_grad() ? "*" : "");
   for (const auto& item : model_.module->named_parameters()) key += item.value().requires_grad() ? "+" : "-";
   const auto [it, is_new] = known_.emplace(key, static_cast<int>(programs_.size()));
   if (!is_new) return it->second;
@@ -187,6 +224,14 @@ int ProgramSet::program_for(const std::vector<at::Tensor>& inputs, bool training
   for (int s = 0; s < program.pipe.num_stages(); ++s)
     program.stages.push_back(
         portable_stage(program.pipe.stages[s].graph, "export: case " + case_.id + ", stage " + std::to_string(s)));
+  program.last = program.pipe.num_stages() - 1;
+  // Stages that the micro-batch does not reach.
+  if (programs_.empty() && program.pipe.stages.size() < stages_)
+    throw InputError("export: case " + case_.id +
+                     ": its first micro-batch leaves the pipeline early; the first program "
+                     "must have all stages");
+  program.pipe.stages.resize(std::max(program.pipe.stages.size(), stages_));
+  program.stages.resize(program.pipe.stages.size());
   programs_.push_back(std::move(program));
   return it->second;
 }
@@ -209,15 +254,22 @@ std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) cons
 std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool training) {
   const int count = case_.microbatches;
   std::vector<ProgramUse> uses(count);
+  for (size_t m = 0; m < batch.parts.size(); ++m) {
+    uses[m].inputs = batch.parts[m].inputs;
+    uses[m].target = batch.parts[m].target;
+  }
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
     const microbatch::ChunkSpec& spec = model_.input_chunks.at(i);
     const at::Tensor& input = batch.inputs[i];
     const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
                                                ? std::vector<at::Tensor>(count, input)
                                                : at::tensor_split(input, count, spec.dim);
-    const bool is_leaf = training && case_.input_gradients && input.defined() && input.is_floating_point();
-    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(is_leaf ? pieces[m].detach().requires_grad_() : pieces[m]);
+    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(pieces[m]);
   }
+  for (int m = 0; training && m < count; ++m)
+    if (reference::requires_gradients(case_, m))
+      for (at::Tensor& input : uses[m].inputs)
+        if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
   if (batch.target.defined())
     for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
@@ -244,8 +296,8 @@ Json ProgramSet::to_json() const {
   json["format"] = kProgramFormat;
   json["opset"] = kOpset;
   json["stages"] = programs_.front().stages.size();
-  json["parameters"] = owned_json(programs_.front(), graph::AttributeKind::Parameter, frozen_);
-  json["buffers"] = owned_json(programs_.front(), graph::AttributeKind::Buffer, frozen_);
+  json["parameters"] = owned_json(programs_, graph::AttributeKind::Parameter, frozen_);
+  json["buffers"] = owned_json(programs_, graph::AttributeKind::Buffer, frozen_);
   json["programs"] = std::move(programs);
   return json;
 }

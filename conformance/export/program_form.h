@@ -16,11 +16,14 @@
 
 namespace plumbline::conformance {
 
-/// The model in one mode, for micro-batches of one shape and one set of frozen parameters.
+/// The model in one mode, for micro-batches of one shape, of which all or no inputs require gradients, and one set of
+/// frozen parameters.
 struct Program {
   bool training = true;
   split::Pipe pipe;
   std::vector<PortableStage> stages;  ///< the stages of `pipe`, in their order
+  int last =
+      0;  ///< the stage in which it ends (models::Model::exits_early); later ones are empty in `pipe` and `stages`
 };
 
 /// One micro-batch of a step.
@@ -60,6 +63,7 @@ class ProgramSet {
 
   const reference::Case& case_;
   models::Model model_;
+  size_t stages_;
   split::SplitOptions split_;
   std::set<std::string> frozen_;  ///< before the first step
   std::vector<Program> programs_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "conformance/corpus/case_pipe.h"
 #include "reference/host_results.h"
@@ -66,13 +67,19 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
   if (c.division != reference::Division::Nobody && (c.microbatches & (c.microbatches - 1)) != 0)
     return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
   if (c.loss.reduction != reference::Reduction::Sum) {
+    if (c.divided) return "its means are over micro-batches of several sizes";
     // A mean divides by the number of its elements, and by each micro-batch's share of the rows.
     const models::Model model = models::make_model(c.model, c.dtype, seed);
-    const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
-    const int64_t elements = model.forward(batch.inputs).at(0).numel();
-    if ((elements & (elements - 1)) != 0 || c.rows % c.microbatches != 0)
-      return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(c.rows) +
-             " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
+    std::set<int> rows{c.rows};  // those of evaluations too, whose losses are results
+    for (const reference::Step& step : c.steps)
+      if (step.rows != 0 && step.has_target) rows.insert(step.rows);
+    for (const int count : rows) {
+      const models::Batch batch = models::make_batch(c.model, c.dtype, count, seed, 0);
+      const int64_t elements = model.forward(batch.inputs).at(0).numel();
+      if ((elements & (elements - 1)) != 0 || count % c.microbatches != 0)
+        return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(count) +
+               " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
+    }
   }
   // Means and the division by the number of micro-batches scale by powers of two, which changes no significand: only
   // the sums need the proof.

@@ -44,6 +44,8 @@ std::string_view noun(reference::ResultKind kind) {
   switch (kind) {
     case reference::ResultKind::Partial:
       return "partial gradient";
+    case reference::ResultKind::Accumulated:
+      return "gradient in the hook";
     case reference::ResultKind::Grad:
       return "gradient";
     case reference::ResultKind::GradNorm:

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "conformance/corpus/case_pipe.h"
 #include "conformance/judge/compare.h"
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/likeness.h"
@@ -73,6 +74,11 @@ void explain(Finding& finding, const Compared& compared, const std::map<std::str
   }
   finding.first = finding.all.front();
   finding.pattern = gradient_pattern(compared, stages, microbatches);
+}
+
+bool runs_under_autocast(const reference::Case& c, int stages, uint64_t seed) {
+  const split::Pipe pipe = case_pipe(c, models::make_model(c.model, c.dtype, seed), stages, seed);
+  return std::ranges::any_of(pipe.stages, [](const split::Stage& stage) { return !stage.graph.autocast.empty(); });
 }
 
 std::string first_of(const std::vector<Difference>& differences) {
@@ -166,6 +172,9 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
              CompareMode::Bitwise);
       } else if (c.dtype == reference::Dtype::F64) {
         oracle->note = "compared with the detached stages only: no oracle is more exact than float64";
+      } else if (runs_under_autocast(c, schedule.stages, seed_)) {
+        oracle->note =
+            "compared with the detached stages only: autocast does not lower float64, the precision of bounds";
       } else if (!traits.draws_random_numbers) {
         // The whole model adds in another order than parameter copies, than a value's uses in several stages, and than
         // micro-batches out of ascending order. It agrees within its bound.

@@ -215,6 +215,11 @@ TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
   reference::Case odd = find_case("exact-mlp-mean");
   odd.microbatches = 3;
   EXPECT_NE(exactness_problem(odd, kJudgeSeed), "");
+  reference::Case odd_evaluation = find_case("exact-mlp-mean");  // 24 elements in a micro-batch: 1/24 is rounded
+  odd_evaluation.steps.emplace_back(reference::StepKind::Eval, 12);
+  EXPECT_NE(exactness_problem(odd_evaluation, kJudgeSeed), "");
+  odd_evaluation.steps.back().has_target = false;
+  EXPECT_EQ(exactness_problem(odd_evaluation, kJudgeSeed), "") << "there is no loss";
 }
 
 /// exact_test.cc proves the models with the batches that have no draw of their own.

@@ -16,6 +16,7 @@ struct StepHooks {
   std::function<void(reference::CaseSubject& inner)> zero_grad = {};
   std::function<reference::NamedTensors(const reference::CaseSubject& inner)> parameters = {};
   std::function<double(const reference::CaseSubject& inner, reference::NormKind kind)> gradient_norm = {};
+  std::function<void(reference::CaseSubject& inner, reference::CaseOptimizer& optimizer)> update = {};
 };
 
 /// The decorator. `inner` must outlive it.
@@ -36,6 +37,9 @@ class SubjectAround : public reference::CaseSubject {
   reference::NamedTensors buffers() const override { return inner_.buffers(); }
   double gradient_norm(reference::NormKind kind) const override {
     return hooks_.gradient_norm ? hooks_.gradient_norm(inner_, kind) : inner_.gradient_norm(kind);
+  }
+  void update(reference::CaseOptimizer& optimizer) override {
+    hooks_.update ? hooks_.update(inner_, optimizer) : inner_.update(optimizer);
   }
 
  private:

@@ -19,6 +19,10 @@ bool in_turn(const MutantRun& run, reference::StepKind first, reference::StepKin
   return b != steps.end() && (!and_again || std::find(b, steps.end(), first) != steps.end());
 }
 
+bool any_action(const MutantRun& run, bool (*is)(const schedule::Action&)) {
+  return std::ranges::any_of(run.schedule.ranks, [&](const auto& actions) { return std::ranges::any_of(actions, is); });
+}
+
 }  // namespace
 
 bool MutantRun::has(reference::StepKind kind) const { return count(kind) > 0; }
@@ -87,17 +91,38 @@ const Need skipped_steps{"steps that are skipped when a gradient is not finite",
 const Need resumed{"a resumed run", [](const MutantRun& run) { return !run.of.steps_before.empty(); }};
 const Need saved{"a saved state of the optimizer", [](const MutantRun& run) { return run.of.saves_optimizer; }};
 const Need replicas{"data-parallel replicas", [](const MutantRun& run) { return run.of.replicas > 1; }};
+const Need offloads{"activations that are offloaded",
+                    [](const MutantRun& run) { return trains(run) && schedule::has_offload(run.schedule); }};
+const Need groups{"groups of a forward and a backward", [](const MutantRun& run) {
+                    return trains(run) && any_action(run, [](const schedule::Action& a) { return a.overlaps_next; });
+                  }};
+const Need divided{"a batch that the user divides", [](const MutantRun& run) { return run.of.divided; }};
+const Need whole_gradients{"gradients of whole inputs", [](const MutantRun& run) { return run.of.whole_gradients; }};
+const Need some_gradients{"inputs that require gradients in some micro-batches",
+                          [](const MutantRun& run) { return !run.of.gradient_microbatches.empty(); }};
+const Need early_exits{"an evaluation in which micro-batches may leave early", [](const MutantRun& run) {
+                         return run.has(reference::StepKind::Eval) && run.of.model.ends_with("early-exit");
+                       }};
 const Need sharded{"parameters divided among replicas", [](const MutantRun& run) { return run.of.shards_parameters; }};
+const Need accumulation_hooks{"hooks after accumulations",
+                              [](const MutantRun& run) { return run.of.accumulation_hooks; }};
+const Need plain_accumulation{"no hooks after accumulations",
+                              [](const MutantRun& run) { return !run.of.accumulation_hooks; }};
+const Need value_hooks{"hooks on values", [](const MutantRun& run) { return run.of.model.ends_with("hooked"); }};
+const Need weight_closures{"weight gradients apart from autograd",
+                           [](const MutantRun& run) { return run.of.weight_closures; }};
 }  // namespace need
 
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> joined;
-    for (auto list : {&mutants_on_the_wire, &mutants_on_streams, &mutants_in_shared_sums, &mutants_between_replicas,
-                      &mutants_in_the_forward, &mutants_in_the_backward, &mutants_in_the_accumulator,
-                      &mutants_in_recomputation, &mutants_in_the_loss, &mutants_in_the_batch, &mutants_in_the_pipe,
-                      &mutants_in_the_steps, &mutants_in_the_optimizer, &mutants_in_the_norm,
-                      &mutants_in_the_saved_state, &mutants_in_the_schedule, &mutants_in_the_results})
+    for (auto list : {&mutants_on_the_wire,        &mutants_on_streams,       &mutants_in_shared_sums,
+                      &mutants_between_replicas,   &mutants_in_the_forward,   &mutants_in_the_backward,
+                      &mutants_in_the_accumulator, &mutants_in_the_hooks,     &mutants_in_recomputation,
+                      &mutants_in_the_loss,        &mutants_in_the_batch,     &mutants_in_the_pipe,
+                      &mutants_in_the_steps,       &mutants_in_the_optimizer, &mutants_in_the_norm,
+                      &mutants_in_the_saved_state, &mutants_in_the_schedule,  &mutants_in_the_store,
+                      &mutants_in_groups,          &mutants_in_the_results,   &mutants_in_what_is_given})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -50,7 +50,9 @@ namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
     mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_evaluations, several_trainings,
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
-    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded;
+    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded, offloads,
+    groups, plain_accumulation, accumulation_hooks, value_hooks, weight_closures, divided, whole_gradients,
+    some_gradients, early_exits;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();
@@ -60,6 +62,7 @@ std::vector<Mutant> mutants_between_replicas();
 std::vector<Mutant> mutants_in_the_forward();
 std::vector<Mutant> mutants_in_the_backward();
 std::vector<Mutant> mutants_in_the_accumulator();
+std::vector<Mutant> mutants_in_the_hooks();
 std::vector<Mutant> mutants_in_recomputation();
 std::vector<Mutant> mutants_in_the_loss();
 std::vector<Mutant> mutants_in_the_batch();
@@ -69,6 +72,9 @@ std::vector<Mutant> mutants_in_the_optimizer();
 std::vector<Mutant> mutants_in_the_norm();
 std::vector<Mutant> mutants_in_the_saved_state();
 std::vector<Mutant> mutants_in_the_schedule();
+std::vector<Mutant> mutants_in_the_store();
+std::vector<Mutant> mutants_in_groups();
 std::vector<Mutant> mutants_in_the_results();
+std::vector<Mutant> mutants_in_what_is_given();
 
 }  // namespace plumbline::conformance

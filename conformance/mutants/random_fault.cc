@@ -4,25 +4,49 @@
 #include <array>
 #include <random>
 
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/compare.h"
 #include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/hooked_transport.h"
+#include "reference/oracle/optimizer.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// Where a fault can strike. An event is one message, one tensor at a hook, or one action of a rank's list.
-enum Site { kMessage, kOutput, kInput, kRootGrad, kInputGrad, kSum, kParameter, kAction, kSites };
+/// Where a fault can strike. An event is one message, one tensor at a hook, one action of a rank's list, or one
+/// optimizer step.
+enum Site {
+  kMessage,
+  kSharing,
+  kOutput,
+  kInput,
+  kRootGrad,
+  kInputGrad,
+  kSum,
+  kParameter,
+  kAction,
+  kStepGrad,
+  kState,
+  kUpdated,
+  kUpdate,
+  kSites
+};
 constexpr std::array<const char*, kSites> kWords = {"a message",
+                                                    "a message about a parameter of several ranks",
                                                     "an output of a stage",
                                                     "an input of a stage",
                                                     "a gradient of a stage's output",
                                                     "a gradient of a stage's input",
                                                     "an accumulated gradient",
                                                     "a parameter",
-                                                    "an action"};
+                                                    "an action",
+                                                    "a gradient that the optimizer reads",
+                                                    "a tensor of the optimizer's state",
+                                                    "a parameter after its update",
+                                                    "an optimizer step"};
 
 /// The drawn event, and the change to it.
 struct Draw {
@@ -30,7 +54,11 @@ struct Draw {
   int rank = 0;
   int64_t event = 0;
   uint64_t element = 0, bit = 0;
-  int manner = 0;  ///< of a message: 0..3 changed, 4 lost, 5 doubled; of an action: 0 left out, 1 doubled, 2 swapped
+  /// Of a message: 0..3 changed, 4 lost, 5 doubled; of an action, modulo 3: 0 left out, 1 doubled, 2 swapped; of an
+  /// optimizer step, modulo 2: 0 left out, 1 doubled.
+  int manner = 0;
+
+  bool is_message() const { return site == kMessage || site == kSharing; }
 };
 
 /// Flips one bit in memory, unseen by autograd; false if the tensor has no floating-point element.
@@ -80,22 +108,45 @@ StageHooks stage_hooks(const FaultSite& at, const Strike& watch) {
       for (const at::Tensor& tensor : tensors) pass(at, watch, site, tensor);
     };
   };
-  return {.inputs = passing(kInput),
-          .outputs = passing(kOutput),
-          .root_grads = passing(kRootGrad),
-          .input_grads = passing(kInputGrad),
-          .accumulate = [at, watch](int, const std::string&, const at::Tensor& before, const at::Tensor& part) {
-            at::Tensor sum = accumulated(before, part);
-            if (sum.defined() && sum.is_floating_point()) {
-              sum = sum.clone();
-              pass(at, watch, kSum, sum);
-            }
-            return sum;
-          }};
+  StageHooks hooks = {.inputs = passing(kInput),
+                      .outputs = passing(kOutput),
+                      .root_grads = passing(kRootGrad),
+                      .input_grads = passing(kInputGrad)};
+  // This hook adds in place of autograd, so that a user's hook after the addition would see a part.
+  if (!at.of.accumulation_hooks)
+    hooks.accumulate = [at, watch](int, const std::string&, const at::Tensor& before, const at::Tensor& part) {
+      at::Tensor sum = accumulated(before, part);
+      if (sum.defined() && sum.is_floating_point()) {
+        sum = sum.clone();
+        pass(at, watch, kSum, sum);
+      }
+      return sum;
+    };
+  return hooks;
+}
+
+/// The optimizer step of one rank: what it reads, whether it runs, and what it writes.
+void strike(const FaultSite& at, const Strike& watch, reference::CaseSubject& inner,
+            reference::CaseOptimizer& optimizer) {
+  for (const auto& [name, parameter] : inner.parameters()) {
+    if (!parameter.grad().defined() || !watch->strikes(kStepGrad)) continue;
+    const at::Tensor changed = parameter.grad().clone();  // others may share its memory
+    if (flip(changed, watch->draw())) at.happens();
+    parameter.mutable_grad() = changed;
+  }
+  for (const auto& [name, tensor] : optimizer.state()) pass(at, watch, kState, tensor);
+  int times = 1;
+  if (watch->strikes(kUpdate)) {
+    times = watch->draw().manner % 2 == 0 ? 0 : 2;
+    at.happens();
+  }
+  for (int i = 0; i < times; ++i) inner.update(optimizer);
+  for (const auto& [name, parameter] : inner.parameters()) pass(at, watch, kUpdated, parameter);
 }
 
 void strike(const FaultSite& at, const Strike& watch, Message& message) {
-  if (message.body.empty() || !watch->strikes(kMessage)) return;
+  const bool is_of_stages = message.load == Load::Value || message.load == Load::Gradient;
+  if (message.body.empty() || !watch->strikes(is_of_stages ? kMessage : kSharing)) return;
   const Draw& draw = watch->draw();
   if (draw.manner == 4) {
     message.times = 0;
@@ -108,7 +159,9 @@ void strike(const FaultSite& at, const Strike& watch, Message& message) {
   }
 }
 
+/// With replicas, the actions that gather parameters and sum gradients are in the list as well.
 void strike(const FaultSite& at, const Strike& watch, schedule::Schedule& schedule) {
+  if (at.of.replicas > 1) schedule = with_replica_actions(schedule, replica_options(at.of));
   std::vector<schedule::Action>& actions = schedule.ranks[at.rank];
   for (size_t i = 0; i < actions.size(); ++i) {
     if (!watch->strikes(kAction)) continue;
@@ -132,6 +185,10 @@ Fault around(const FaultSite& at, const Strike& watch) {
   fault.transport = [at, watch](transport::Transport& inner) {
     return with_hooks(inner, at, {.send = [at, watch](Message& message) { strike(at, watch, message); }});
   };
+  fault.steps = step_fault({.update = [at, watch](reference::CaseSubject& inner, reference::CaseOptimizer& optimizer) {
+                  const c10::NoGradGuard no_grad;
+                  strike(at, watch, inner, optimizer);
+                }}).steps;
   auto known = std::make_shared<std::vector<int>>();
   fault.stage = [at, watch, known](int stage, const split::StageState& state,
                                    std::unique_ptr<engine::StageRunner> inner) {
@@ -150,7 +207,8 @@ std::string words(const Draw& draw) {
                             std::to_string(draw.event);
   if (draw.site == kAction)
     return std::array{"left out: ", "doubled: ", "swapped with the next: "}[draw.manner % 3] + place;
-  if (draw.site == kMessage && draw.manner >= 4) return (draw.manner == 4 ? "lost: " : "doubled: ") + place;
+  if (draw.site == kUpdate) return std::array{"left out: ", "doubled: "}[draw.manner % 2] + place;
+  if (draw.is_message() && draw.manner >= 4) return (draw.manner == 4 ? "lost: " : "doubled: ") + place;
   return "bit " + std::to_string(draw.bit) + " of element " + std::to_string(draw.element) +
          " (modulo their counts) flipped: " + place;
 }
@@ -204,7 +262,7 @@ RandomFault RandomFaults::put_in(uint64_t seed) {
   const Draw draw = drawn(random, events(fault.run));
   fault.what = words(draw);
   // A missing message or action can make a rank wait forever.
-  const bool may_hang = draw.site == kAction || (draw.site == kMessage && draw.manner == 4);
+  const bool may_hang = draw.site == kAction || (draw.is_message() && draw.manner == 4);
   const FaultOutcome outcome = runner_.run(
       fault.run,
       [&](const FaultSite& at) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 namespace plumbline::conformance {
 namespace {
@@ -17,7 +18,16 @@ std::vector<RunId> some_runs() {
           {"mlp", "gpipe", 4},
           {"exact-accumulate", "gpipe", 2},
           {"transformer-bounded", "1f1b", 2},
-          {"exact-frozen", "dualpipe-v", 2}};
+          {"exact-frozen", "dualpipe-v", 2},
+          {"exact-hooks-after", "zb-h1", 2}};
+}
+
+/// Replicas that sum and gather, and optimizers with state, momentum, clipping and a parameter of two ranks.
+std::vector<RunId> runs_of_replicas_and_updates() {
+  return {
+      {"exact-dp-mlp", "zb-h1", 4},       {"exact-dp-sharded", "1f1b", 4}, {"exact-dp-sharded-momentum", "gpipe", 4},
+      {"dp-clip", "interleaved-1f1b", 4}, {"train-mlp", "gpipe", 2},       {"exact-resume-momentum", "1f1b", 2},
+      {"clip-shared", "gpipe", 2}};
 }
 
 TEST(RandomFaults, NoneIsMissed) {
@@ -36,6 +46,27 @@ TEST(RandomFaults, NoneIsMissed) {
   }
   const auto caught = std::count_if(all.begin(), all.end(), [](const auto& f) { return f.end == FaultEnd::Caught; });
   EXPECT_GT(caught, 30) << summary(all);
+}
+
+/// Every place of a fault is drawn, and at each one some fault is caught.
+TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
+  at::set_num_threads(1);
+  FaultRunner runner(1);
+  RandomFaults faults(runs_of_replicas_and_updates(), runner);
+  std::map<std::string, int> caught_at = {{"a message about a parameter of several ranks", 0},
+                                          {"an action", 0},
+                                          {"a gradient that the optimizer reads", 0},
+                                          {"a tensor of the optimizer's state", 0},
+                                          {"a parameter after its update", 0},
+                                          {"an optimizer step", 0}};
+  for (uint64_t seed = 500; seed < 600; ++seed) {
+    const RandomFault fault = faults.put_in(seed);
+    EXPECT_NE(fault.end, FaultEnd::Missed)
+        << "seed " << seed << ": " << fault.what << " in " << to_string(fault.run) << ": " << fault.why;
+    for (auto& [place, count] : caught_at)
+      if (fault.end == FaultEnd::Caught && fault.what.find(place + " of rank") != std::string::npos) ++count;
+  }
+  for (const auto& [place, count] : caught_at) EXPECT_GT(count, 0) << place;
 }
 
 TEST(RandomFaults, ASeedRepeatsItsFault) {

@@ -8,6 +8,7 @@
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
+#include "conformance/corpus/smoke.h"
 #include "conformance/plan/covering.h"
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
@@ -79,9 +80,9 @@ class Choices {
       std::string note;
       c = with_microbatches(c, options.microbatches, note);
     }
-    const bool few = profile_name == "smoke" && all_cases && !selection_.schedules;
-    std::string patterns = few ? kSmokeSchedules : selection_.schedules.value_or("*");
-    const bool own = take_own_schedule(patterns) || few;
+    few_ = profile_name == "smoke" && all_cases && !selection_.schedules;
+    std::string patterns = few_ ? kSmokeSchedules : selection_.schedules.value_or("*");
+    const bool own = take_own_schedule(patterns) || few_;
     if (!patterns.empty()) schedules = choose_schedules(patterns);
     if (own && std::ranges::any_of(cases, [](const reference::Case& c) { return !c.schedule_csv.empty(); }))
       schedules.push_back({kOwnSchedule, ""});
@@ -110,7 +111,7 @@ class Choices {
     std::vector<Row> rows;
     for (int c = 0; c < static_cast<int>(cases.size()); ++c)
       for (int s = 0; s < static_cast<int>(schedules.size()); ++s) {
-        if (!is_possible(c, s)) continue;
+        if (!is_possible(c, s) || (few_ && !is_smoke(cases[c].id, schedules[s].name))) continue;
         const int numbers = is_own({c, s}) ? 1 : static_cast<int>(ranks.size());
         for (int r = 0; r < numbers; ++r)
           for (int t = 0; t < static_cast<int>(transports.size()); ++t) rows.push_back({c, s, r, t});
@@ -217,6 +218,7 @@ class Choices {
   const Selection& selection_;
   ModelFacts& models_;
   bool ranks_are_given_ = false;
+  bool few_ = false;                       ///< the profile `smoke` as it is
   std::vector<std::string> too_few_rows_;  ///< by case: empty, or why it has too few rows for the micro-batches
   std::map<std::tuple<int, int, int, int>, Made> made_;  ///< by schedule, ranks, micro-batches and replicas
   std::map<std::tuple<int, int, int>, std::string> reasons_;
@@ -319,6 +321,9 @@ std::string why_never(const reference::Case& c, const schedule::Schedule& schedu
   if (trains(c) && schedule.replicas() > 1 && models.has_buffers(c))
     return "its forward writes buffers, and the schedule has " + std::to_string(schedule.replicas()) +
            " replicas of the model, each with its own";
+  if (c.whole_gradients && schedule.replicas() > 1)
+    return "it reads gradients of whole inputs, and the schedule has " + std::to_string(schedule.replicas()) +
+           " replicas of the model, each with those of its own micro-batches";
   return {};
 }
 

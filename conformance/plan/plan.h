@@ -94,8 +94,9 @@ Job empty_job(const RunOptions& options, int ranks);
 /// possible pair of these kinds: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
 /// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
 /// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. Numbers of ranks, a transport
-/// or schedules that the user named are the only ones. The profile smoke has its own few schedules. A case with its own
-/// schedule runs under that alone, named "own", on as many ranks as it has.
+/// or schedules that the user named are the only ones. The profile smoke has its own few runs (smoke.h); with schedules
+/// that the user named, every case of it under these. A case with its own schedule runs under that alone, named "own",
+/// on as many ranks as it has.
 ///
 /// `processes`: how many processes mpirun has started; everything runs on them, over MPI if no transport is named.
 ///

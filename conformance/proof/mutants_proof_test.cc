@@ -7,8 +7,8 @@
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/kill_matrix.h"
+#include "conformance/mutants/killers_path.h"
 #include "conformance/mutants/mutants.h"
-#include "conformance/proof/killers_path.h"
 #include "conformance/proof/prove.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 

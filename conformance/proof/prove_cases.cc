@@ -43,6 +43,8 @@ CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
   try {
     ProofOptions proof;
     proof.schedule = conformance::case_schedule(c, {run.id.schedule, run.csv}, run.id.ranks);
+    if (schedule::has_offload(proof.schedule))
+      throw InputError("its schedule has OFFLOAD and RELOAD; a proof follows values in memory, not in a store");
     proof.seed = options.run.seed;
     proof.claim = options.claim;
     proof.recompute.policy = engine::parse_recompute(certified.recompute);

@@ -30,6 +30,8 @@ std::vector<reference::ResultKind> all_result_kinds();
 
 /// The feature of a backend that takes cases with data-parallel replicas.
 inline constexpr const char* kReplicasFeature = "replicas";
+/// The feature of a backend that executes OFFLOAD and RELOAD.
+inline constexpr const char* kOffloadFeature = "offload";
 
 struct BackendDescription {
   std::string name, version;

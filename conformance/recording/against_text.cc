@@ -115,6 +115,7 @@ Direction direction_of(reference::ResultKind kind) {
       return Direction::Backward;
     case reference::ResultKind::Partial:
     case reference::ResultKind::HookCalls:
+    case reference::ResultKind::Accumulated:
     case reference::ResultKind::Grad:
     case reference::ResultKind::GradNorm:
       return Direction::Accumulation;

@@ -146,12 +146,6 @@ void write_report_json(const std::filesystem::path& path, const RunReport& repor
   write_text_file(path, text_of(json, 2));
 }
 
-std::string throughput_json(const std::vector<Throughput>& throughput) {
-  Json json = Json::array();
-  for (const Throughput& t : throughput) json.push_back(to_json(t));
-  return text_of(json, 2);
-}
-
 void append_jsonl(const std::filesystem::path& path, const Verdict& verdict) {
   append_text_file(path, text_of(to_json(verdict), -1));
 }

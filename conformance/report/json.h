@@ -16,9 +16,6 @@ inline constexpr const char* report_schema = "plumbline-report/3";
 /// measurements go to the folder timelines/ beside it. Throws InputError if a file cannot be written.
 void write_report_json(const std::filesystem::path& path, const RunReport& report);
 
-/// The measurements as a JSON array in the layout of the report, without their pictures. Ends with a newline.
-std::string throughput_json(const std::vector<Throughput>& throughput);
-
 /// Appends one verdict as one line and flushes it at once. Throws InputError if the file cannot be written.
 void append_jsonl(const std::filesystem::path& path, const Verdict& verdict);
 

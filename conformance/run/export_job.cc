@@ -23,6 +23,9 @@ std::string export_for_job(JobCase& item, const Job& job, int microbatches, cons
   if (c.replicas > 1 && std::ranges::find(backend.features, kReplicasFeature) == backend.features.end())
     return "it has " + std::to_string(c.replicas) +
            " data-parallel replicas, and the backend does not name the feature '" + kReplicasFeature + "'";
+  if (schedule::has_offload(schedule) && std::ranges::find(backend.features, kOffloadFeature) == backend.features.end())
+    return std::string("its schedule has OFFLOAD and RELOAD, and the backend does not name the feature '") +
+           kOffloadFeature + "'";
   item.folder = exported_case(item).string();
   item.csv.clear();  // it is in the folder
   try {

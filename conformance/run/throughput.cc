@@ -76,7 +76,9 @@ std::string why_not_measured(const ChosenSchedule& chosen, const JobThroughput& 
   }
 }
 
-Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out) {
+/// `seconds` receives the duration of each step.
+Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, const std::filesystem::path& out,
+                           std::vector<double>& seconds) {
   std::vector<nlohmann::json> by_rank;
   for (int r = 0; r < ranks; ++r) by_rank.push_back(read_rank(out, index, r).at("steps"));
   Throughput result;
@@ -84,7 +86,7 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
   result.ranks = ranks;
   result.microbatches = item.microbatches;
   result.rank_times.resize(ranks);
-  std::vector<double> seconds, bubbles;
+  std::vector<double> bubbles;
   const size_t steps = by_rank.front().size();
   for (size_t i = 0; i < steps; ++i) {
     // The times of all ranks are on one clock: a step lasts from the first begin to the last end.
@@ -161,7 +163,7 @@ ThroughputRun measure_throughput(const Backend& backend, const Job& job, const s
     running = &item;
     if (!event.done) return;
     try {
-      run.measured.push_back(read_throughput(item, event.index, job.ranks, out));
+      run.measured.push_back(read_throughput(item, event.index, job.ranks, out, run.steps.emplace_back()));
       if (item.trace)
         run.measured.back().timeline =
             timeline_svg(measured_traces(item, event.index, job.ranks, out),

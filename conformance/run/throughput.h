@@ -35,7 +35,8 @@ std::vector<JobThroughput> measurements(std::span<const JobThroughput> workloads
 
 struct ThroughputRun {
   std::vector<Throughput> measured;  ///< by job.throughput; shorter after a failure; empty on other ranks than rank 0
-  std::string failed;                ///< in one line; empty: nothing
+  std::vector<std::vector<double>> steps;  ///< seconds of each measured step, by `measured`
+  std::string failed;                      ///< in one line; empty: nothing
 };
 
 /// Runs job.throughput on the backend in one launch. Measurements with a trace get a timeline.

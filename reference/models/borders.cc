@@ -140,6 +140,12 @@ Tensors loss_view(Parts& net, const Tensors& in) {
   return {at::cat({terms, at::sum(h).view({1})}).select(0, -1)};
 }
 
+/// Part 4 expands what it is given: sums of rows.
+Tensors begins_with_expand(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(0, 3, in[0]);
+  return {net.chain(4, 7, at::sum(h, 1, /*keepdim=*/true))};
+}
+
 Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
 
 }  // namespace
@@ -190,6 +196,11 @@ std::vector<Family> border_families() {
   all.push_back(exact_twin({.name = "begins-with-sum",
                             .forward = plain,
                             .prepare = [](Parts& net) { net.part(4)->begin_with(Opening::Sum); },
+                            .exact = {.fans = {1}, .bias_hi = 2, .biased = 1},
+                            .has_target = false}));
+  all.push_back(exact_twin({.name = "begins-with-expand",
+                            .forward = begins_with_expand,
+                            .prepare = [](Parts& net) { net.part(4)->begin_with(Opening::Expand); },
                             .exact = {.fans = {1}, .bias_hi = 2, .biased = 1},
                             .has_target = false}));
   return all;

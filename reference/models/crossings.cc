@@ -68,6 +68,19 @@ Tensors common_factor(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, layer("1", net.chain(3, 5, h)))};
 }
 
+/// Two layers side by side, whose weights are a + c and b + c: the third parameter meets the path of the input twice,
+/// each time beside another one, and is registered last.
+Tensors shared_summand(Parts& net, const Tensors& in) {
+  const auto layer = [&](const std::string& name, const at::Tensor& h) {
+    const at::Tensor a = net.extra("a" + name)->fc().weight(), b = net.extra("b" + name)->fc().weight(),
+                     c = net.extra("c" + name)->fc().weight();
+    const at::Tensor left = at::linear(h, at::add(a, c)), right = at::linear(h, at::add(b, c));
+    return at::add(left, right);
+  };
+  at::Tensor h = layer("0", net.chain(0, 2, in[0]));
+  return {net.chain(6, 7, layer("1", net.chain(3, 5, h)))};
+}
+
 /// Weights are u + v: both parameters have the same gradient, in autograd the same tensor.
 Tensors summed_weights(Parts& net, const Tensors& in) {
   const auto layer = [&](const std::string& name, const at::Tensor& h) {
@@ -101,6 +114,10 @@ std::vector<Family> crossing_families() {
     for (Family& family : twins(variant)) all.push_back(std::move(family));
   all.push_back(exact_twin({.name = "common-factor",
                             .forward = common_factor,
+                            .extras = {"a0", "b0", "c0", "a1", "b1", "c1"},
+                            .exact = narrow}));
+  all.push_back(exact_twin({.name = "shared-summand",
+                            .forward = shared_summand,
                             .extras = {"a0", "b0", "c0", "a1", "b1", "c1"},
                             .exact = narrow}));
   all.push_back(exact_twin(

@@ -76,9 +76,10 @@ class Watch {
 
 /// Products of activations, or a layer used eight times: their squares would not fit.
 bool is_only_summed(const std::string& name) {
-  for (const char* one : {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere",
-                          "exact-loss-inside", "exact-dict-loss", "exact-loss-view", "exact-begins-with-sum",
-                          "exact-lengths", "exact-attention-lengths", "exact-encoder-decoder-lengths"})
+  for (const char* one :
+       {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere", "exact-loss-inside",
+        "exact-dict-loss", "exact-loss-view", "exact-begins-with-sum", "exact-begins-with-expand", "exact-lengths",
+        "exact-attention-lengths", "exact-encoder-decoder-lengths"})
     if (name == one) return true;
   return false;
 }

@@ -1,13 +1,18 @@
 // Parameters that get no gradient, zeros, or a gradient of another dtype: frozen parameters, unused ones, ones whose
 // use is multiplied by zero, and halves of a model in different precisions.
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/rand_like.h>
 
+#include <limits>
+
 #include "reference/models/parts/parts.h"
+#include "runtime/backward/gradient_hook.h"
 
 namespace plumbline::models {
 namespace gradient_models {
@@ -67,12 +72,63 @@ void widen_ends(Parts& net, reference::Dtype outer) {
     for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(at::kFloat));
 }
 
+/// A region of torch.autocast on the CPU in bfloat16, without a cache.
+class Autocast {
+ public:
+  Autocast()
+      : enabled_(at::autocast::is_autocast_enabled(at::kCPU)), cache_(at::autocast::is_autocast_cache_enabled()) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_cache_enabled(false);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, enabled_);
+    at::autocast::set_autocast_cache_enabled(cache_);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  bool enabled_, cache_;
+};
+
+/// Parts 1 to 5 under autocast, which ends within a stage or between two.
+Tensors under_autocast(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 0, in[0]);
+  {
+    const Autocast region;
+    h = net.chain(1, 5, h);
+  }
+  return {net.chain(6, 7, h.to(in[0].scalar_type()))};
+}
+
 /// Random numbers of two distributions, in two parts of the model.
 Tensors noise(Parts& net, const Tensors& in) {
   at::Tensor h = at::dropout(net.chain(0, 2, in[0]), 0.5, net.is_training());
   h = net.chain(3, 5, h);
   if (net.is_training()) h = at::add(h, at::rand_like(h));
   return {net.chain(6, 7, h)};
+}
+
+/// Hooks on activations: within a stage and at its ends, on a value with two readers, on one that a later part reads as
+/// well, and on results of linear layers, where the backward's halves part. Factor 2 shows a hook that is called twice
+/// or not; a limit shows one that is called for each reader.
+Tensors hooked(Parts& net, const Tensors& in) {
+  const auto hook = [](const at::Tensor& x, double factor, double limit) {
+    return backward::gradient_hook(x, factor, limit);
+  };
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  at::Tensor h = hook(net.chain(0, 0, in[0]), 2, kNone);
+  const at::Tensor early = hook(net.chain(1, 1, h), 2, kNone);
+  const auto linear = [&](const std::string& name, const at::Tensor& x, double factor, double limit) {
+    return hook(at::linear(x, net.extra(name)->fc().weight(), net.extra(name)->fc().bias()), factor, limit);
+  };
+  h = hook(net.chain(2, 3, linear("bare0", early, 2, kNone)), 2, kNone);
+  h = linear("bare1", net.chain(4, 4, h), 2, 8);
+  h = at::add(net.chain(5, 5, h), h);
+  return {net.chain(7, 7, at::add(hook(net.chain(6, 6, h), 2, kNone), early))};
 }
 
 }  // namespace
@@ -83,6 +139,7 @@ std::vector<Family> gradient_families() {
   using namespace gradient_models;
   const std::vector<Variant> both = {
       {.name = "unused-parameters", .forward = unused, .extras = {"aside", "aside_uncalled", "zeroed"}},
+      {.name = "hooked", .forward = hooked, .extras = {"bare0", "bare1"}},
       {.name = "frozen-last", .forward = plain, .finish = frozen(6, 7)},
       {.name = "mixed-double", .forward = by_own_dtype, .finish = inner_dtype(at::kDouble)},
       {.name = "mixed-half", .forward = by_own_dtype, .finish = widen_ends},
@@ -96,6 +153,7 @@ std::vector<Family> gradient_families() {
     for (Family& family : twins(variant)) all.push_back(std::move(family));
   for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
   all.push_back(real_twin({.name = "mixed-bf16", .forward = by_own_dtype, .finish = widen_ends}));
+  all.push_back(real_twin({.name = "autocast", .forward = under_autocast}));
   all.push_back(real_twin({.name = "noise", .forward = noise}));
   return all;
 }

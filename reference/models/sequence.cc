@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <array>
+#include <type_traits>
 
 #include "reference/models/parts/parts.h"
 #include "runtime/error.h"
@@ -126,6 +127,28 @@ class RecurrentNet : public torch::nn::Module {
   std::shared_ptr<Cells> early_, late_;
 };
 
+/// Eight layers over the last dimension of [rows, time, width], with a skip from part 1 to part 5. In an evaluation
+/// short sequences leave after part 3.
+class EarlyExit : public torch::nn::Module {
+ public:
+  explicit EarlyExit(bool is_exact) : parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
+    for (int i = 0; i < kParts; ++i) parts_->add(width_of(is_exact), width_of(is_exact), activation_of(is_exact));
+  }
+  at::Tensor forward(at::Tensor x) {
+    at::Tensor skipped;
+    for (int i = 0; i < kParts; ++i) {
+      if (i == 4 && !is_training() && x.size(1) < places - 1) return at::add(x, x);
+      x = capture::call((*parts_)[static_cast<size_t>(i)], x);
+      if (i == 1) skipped = x;
+      if (i == 5) x = at::add(x, skipped);
+    }
+    return x;
+  }
+
+ private:
+  std::shared_ptr<ChildList<Layer>> parts_;
+};
+
 /// Source and target input [time, rows, width] -> [time, rows, width]. Parts 0 to 3 encode the source; each of the
 /// others decodes and reads the encoder's output. The decoder's input is first used in part 4.
 class EncoderDecoder : public torch::nn::Module {
@@ -203,7 +226,8 @@ Family sequence_family(const std::string& name, bool is_exact, const std::vector
                  .input_chunks = std::vector<microbatch::ChunkSpec>(inputs, microbatch::ChunkSpec{.dim = rows_dim}),
                  .split_points = later_children("parts", kParts),
                  .fine_split_points = halved_children("parts", kParts, {"fc", split::SplitPoint::Where::End}),
-                 .target_chunk = {.dim = rows_dim}};
+                 .target_chunk = {.dim = rows_dim},
+                 .exits_early = std::is_same_v<Net, EarlyExit>};
   };
   const auto batch = [data, input_names](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     Batch made;
@@ -227,7 +251,10 @@ std::vector<Family> sequence_families() {
     all.push_back(sequence_family<AttentionNet, 1, 0>("attention", is_exact, {"x"}));
   }
   all.push_back(sequence_family<RecurrentNet<Lstm, 0>, 1, 0>("lstm", false, {"x"}));
-  all.push_back(sequence_family<RecurrentNet<Recurrent, 1>, 1, 0>("lengths", true, {"x"}, Length::ByBatch));
+  for (const bool is_exact : {false, true})
+    all.push_back(sequence_family<RecurrentNet<Recurrent, 1>, 1, 0>("lengths", is_exact, {"x"}, Length::ByBatch));
+  for (const bool is_exact : {false, true})
+    all.push_back(sequence_family<EarlyExit, 1, 0>("early-exit", is_exact, {"x"}, Length::ByBatch));
   all.push_back(sequence_family<AttentionNet, 1, 0>("attention-lengths", true, {"x"}, Length::ByBatch));
   all.push_back(sequence_family<EncoderDecoder, 2, 1>("encoder-decoder-lengths", true, {"source", "target_input"},
                                                       Length::ByBatch));

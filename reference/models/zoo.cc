@@ -116,6 +116,7 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
   split::SplitOptions split;
   split.points = stage_points(model, stages);
   split.loss_outputs = std::vector<int>{0};
+  split.exits_early = model.exits_early;
   if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
   if (model.auxiliary_losses == 0)
     throw InputError("model: '" + c.model + "' makes no auxiliary losses, but case " + c.id + " has some");
@@ -133,7 +134,9 @@ Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint
   return find(name, dtype).batch(dtype, rows, seed, step);
 }
 
-Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
+namespace {
+
+Batch make_whole_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
   if (c.data > 0) seed = splitmix64(seed, static_cast<uint64_t>(c.data));
   Batch batch = make_batch(c.model, c.dtype, rows, seed, step);
   if (c.data > 0 && is_exact_model(c.model))
@@ -148,6 +151,23 @@ Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
     batch.target[row].slice(0, length).fill_(reference::kIgnoredTarget);
   }
   return batch;
+}
+
+}  // namespace
+
+Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
+  if (!c.divided) return make_whole_batch(c, rows, seed, step);
+  Batch batch;
+  for (int m = 0; m < c.microbatches; ++m) {
+    const int of_one = rows / c.microbatches + (m < rows % c.microbatches ? 1 : 0);
+    batch.parts.push_back(make_whole_batch(c, of_one, seed, step * c.microbatches + m));
+  }
+  return batch;
+}
+
+void drop_target(Batch& batch) {
+  batch.target = at::Tensor();
+  for (Batch& part : batch.parts) drop_target(part);
 }
 
 void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,

@@ -40,6 +40,8 @@ struct Model {
   graph::OutputTree outputs = {};
   /// The last outputs are this many auxiliary losses: scalars that early parts make. For LossSpec::auxiliary.
   int auxiliary_losses = 0;
+  /// In evaluation mode `forward` returns early for some inputs: later modules are not entered.
+  bool exits_early = false;
 };
 
 /// The name of output number `output` in results: its position, or, for nested outputs, the keys and positions on its
@@ -61,6 +63,8 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
   at::Tensor target;               ///< for output 0, not yet divided; undefined if the model has no target
+  /// The micro-batches of a batch that the user divides (Case::divided), in place of the above.
+  std::vector<Batch> parts = {};
 };
 
 /// Makes a new model in training mode with its parameters set. Throws InputError for an unknown name (listing the
@@ -74,8 +78,13 @@ Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint
 /// The same for a case, whose loss may ignore targets: in each row those from a random position on, never the first.
 /// From Case::data = 1 on, each number is another draw, in which the rows of an exact model's input differ in size: in
 /// inputs of -1 and +1 they become equal after one absolute value, so that micro-batches could be exchanged unnoticed.
-/// Throws InputError as above, and if targets are to be ignored but are not [rows, places] of class indices.
+/// With Case::divided its `parts` are micro-batches with as many rows as torch.tensor_split gives them; micro-batch m
+/// of batch number `step` is the model's batch number step * Case::microbatches + m. Throws InputError as above, and if
+/// targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
+
+/// Drops the target of a batch and of its parts.
+void drop_target(Batch& batch);
 
 /// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions are
 /// copied, may be called from several threads at once, and must return the same values each time. A second model of one

@@ -66,6 +66,8 @@ void record_gradients(const CaseSubject& subject, int step, Results& results) {
 
 }  // namespace
 
+void CaseSubject::update(CaseOptimizer& optimizer) { optimizer.step(); }
+
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin) {
   std::optional<CaseOptimizer> optimizer;
   int batches = first_batch(c);
@@ -73,7 +75,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
     const Step& todo = c.steps[step];
     const auto next_batch = [&] {
       models::Batch batch = models::make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
-      if (!todo.has_target) batch.target = at::Tensor();
+      if (!todo.has_target) models::drop_target(batch);
       return batch;
     };
     switch (todo.kind) {
@@ -92,7 +94,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
         break;
       case StepKind::Optimizer:
         if (!optimizer) optimizer.emplace(c.optimizer, subject.parameters(), begin.optimizer);
-        if (prepare_gradients(c, step, subject, results)) optimizer->step();
+        if (prepare_gradients(c, step, subject, results)) subject.update(*optimizer);
         break;
       case StepKind::Freeze:
       case StepKind::Unfreeze:

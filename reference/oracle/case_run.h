@@ -16,6 +16,8 @@
 
 namespace plumbline::reference {
 
+class CaseOptimizer;
+
 /// An executor of a case: the engine's rank, the whole model, the detached stages.
 class CaseSubject {
  public:
@@ -37,6 +39,8 @@ class CaseSubject {
   /// The norm over the gradients of all parameters of the model, also those that this subject does not hold, a shared
   /// parameter counted once; 0 without any gradient, and not finite if a gradient is not.
   virtual double gradient_norm(NormKind kind) const = 0;
+  /// Updates parameters() by one step of the optimizer, after the gradients were unscaled and clipped.
+  virtual void update(CaseOptimizer& optimizer);
 };
 
 /// Runs every step of the case on `subject`, whose parameters and buffers are those of `begin`, as is the optimizer's

@@ -72,6 +72,9 @@ class DetachedStages : public CaseSubject {
     });
     carry_out(step, lanes, /*training=*/true);
     ++train_steps_;
+    for (size_t i = 0; case_.whole_gradients && keeps_details(case_) && i < given_.inputs.size(); ++i)
+      if (given_.inputs[i].defined() && given_.inputs[i].grad().defined())
+        put(results_, {step, ResultKind::InputGrad, -1, -1, model_.input_names[i]}, given_.inputs[i].grad());
     const c10::NoGradGuard no_grad;
     sum_copies();
     for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
@@ -121,16 +124,22 @@ class DetachedStages : public CaseSubject {
       for (const auto& [name, parameter] : states_[s].parameters) visit(static_cast<int>(s), name, parameter);
   }
 
+  models::Batch cast(const models::Batch& batch) const {
+    models::Batch out;
+    for (const at::Tensor& input : batch.inputs) out.inputs.push_back(converted(input, dtype_));
+    out.target = converted(batch.target, dtype_);
+    for (const models::Batch& part : batch.parts) out.parts.push_back(cast(part));
+    return out;
+  }
+
   std::vector<Lane> make_lanes(const models::Batch& batch, bool training) {
     const Unobserved unobserved;
     const int count = case_.microbatches;
-    models::Batch cast;
-    for (const at::Tensor& input : batch.inputs) cast.inputs.push_back(converted(input, dtype_));
-    cast.target = converted(batch.target, dtype_);
-    std::vector<models::Batch> chunks = divide(model_, cast, count, training && case_.input_gradients);
+    given_ = training && case_.whole_gradients ? with_leaves(cast(batch)) : cast(batch);
+    std::vector<models::Batch> chunks = divide(case_, model_, given_, count, training);
     std::vector<Lane> lanes(count);
     for (int m = 0; m < count; ++m) {
-      if (training) lanes[m].weight = loss_weight(case_, model_, chunks[m], cast);
+      if (training) lanes[m].weight = loss_weight(case_, model_, chunks[m], given_);
       lanes[m].inputs = std::move(chunks[m].inputs);
       lanes[m].target = chunks[m].target;
     }
@@ -138,25 +147,33 @@ class DetachedStages : public CaseSubject {
       lane.divisor = loss_divisor(case_, batch.target);
       lane.pipe =
           split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
+    }
+    const auto stages_of = [](const Lane& lane) { return lane.pipe.num_stages(); };
+    const Lane& longest = *std::ranges::max_element(lanes, {}, stages_of);
+    for (int s = static_cast<int>(states_.size()); s < stages_of(longest); ++s)
+      add_state(split::make_stage_state(longest.pipe, s));
+    for (Lane& lane : lanes) {
       for (int s = 0; s < lane.pipe.num_stages(); ++s) {
-        if (static_cast<int>(states_.size()) == s) add_state(split::make_stage_state(lane.pipe, s));
         split::bind(lane.pipe.stages[s].graph, states_[s]);
         lane.stages.emplace_back(graph::Program(lane.pipe.stages[s].graph));
       }
       const size_t stages = orders_.size();
-      PLUMBLINE_CHECK(lane.stages.size() == stages, "the number of stages differs from the requested one");
+      PLUMBLINE_CHECK(lane.stages.size() == stages || (!training && split_.exits_early),
+                      "the number of stages differs from the requested one");
       lane.stage_inputs.resize(stages);
       lane.stage_outputs.resize(stages);
       lane.stage_input_grads.resize(stages);
     }
-    shared_ = lanes.front().pipe.shared;
+    shared_ = longest.pipe.shared;
     return lanes;
   }
 
   void add_state(split::StageState state) {
     CountedHooks hooks;
-    if (case_.parameter_hooks)
-      for (const auto& [name, parameter] : state.parameters) hooks.add(name, parameter);
+    for (const auto& [name, parameter] : state.parameters) {
+      if (case_.parameter_hooks) hooks.add(name, parameter);
+      if (case_.accumulation_hooks) hooks.add_after(name, parameter);
+    }
     states_.push_back(std::move(state));
     hooks_.push_back(std::move(hooks));
   }
@@ -188,6 +205,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void forward(int step, Lane& lane, int stage, int microbatch, bool training) {
+    if (stage >= lane.pipe.num_stages()) return;  // it left the pipeline before
     const split::Stage& part = lane.pipe.stages[stage];
     std::vector<at::Tensor>& inputs = lane.stage_inputs[stage];
     if (stage == 0) inputs = split::given_inputs(lane.inputs);
@@ -261,7 +279,8 @@ class DetachedStages : public CaseSubject {
       parameter.mutable_grad() = sum_of(earlier.at(name), parameter.grad());
     std::vector<at::Tensor>& input_grads = lane.stage_input_grads[stage];
     for (const at::Tensor& input : lane.stage_inputs[stage])
-      input_grads.push_back(input.defined() && input.grad().defined() ? input.grad().contiguous() : at::Tensor());
+      input_grads.push_back(input.defined() && input.is_leaf() && input.grad().defined() ? input.grad().contiguous()
+                                                                                         : at::Tensor());
     for (size_t i = 0; i < part.inputs.size(); ++i) {
       const split::Boundary& boundary = lane.pipe.boundaries[part.inputs[i]];
       if (!boundary.has_gradient) continue;
@@ -271,12 +290,16 @@ class DetachedStages : public CaseSubject {
       if (case_.boundary_hooks) put_hook_calls(step, stage, microbatch, boundary.name);
     }
     for (size_t i = 0; stage == 0 && keeps_details(case_) && i < lane.inputs.size(); ++i)
-      if (case_.input_gradients && lane.inputs[i].defined() && lane.inputs[i].grad().defined())
+      if (case_.input_gradients && !case_.whole_gradients && lane.inputs[i].defined() &&
+          lane.inputs[i].grad().defined())
         put(results_, {step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, lane.inputs[i].grad());
     for (const auto& [name, parameter] : states_[stage].parameters) {
       if (!keeps_details(case_) || !parameter.grad().defined()) continue;
       put(results_, {step, ResultKind::Partial, stage, microbatch, name}, parameter.grad());
-      if (case_.parameter_hooks) put_hook_calls(step, stage, microbatch, name);
+      if (case_.parameter_hooks || case_.accumulation_hooks) put_hook_calls(step, stage, microbatch, name);
+      // The hook of this executor sees the part of one micro-batch; a user's sees the sum.
+      if (case_.accumulation_hooks)
+        put(results_, {step, ResultKind::Accumulated, stage, microbatch, name}, parameter.grad());
     }
     lane.stage_outputs[stage].clear();
     lane.stage_inputs[stage].clear();
@@ -309,6 +332,7 @@ class DetachedStages : public CaseSubject {
   std::optional<Dtype> dtype_;
   StageOrders orders_;
   models::Model model_;
+  models::Batch given_;  ///< of the current step
   split::SplitOptions split_;
   std::vector<split::StageState> states_;
   std::vector<CountedHooks> hooks_;  ///< by stage

@@ -10,9 +10,14 @@
 namespace plumbline::reference {
 
 /// Divides `batch` into `parts` micro-batches as torch.tensor_split does; a replicated or undefined input goes to each.
-/// If `input_gradients`, the floating-point inputs of each micro-batch are leaves that require gradients.
-std::vector<models::Batch> divide(const models::Model& model, const models::Batch& batch, int parts,
-                                  bool input_gradients);
+/// A batch that the user divided has its own parts. In a case with input_gradients, if `training`, the floating-point
+/// inputs of each micro-batch are leaves that require gradients, except in a case with whole_gradients: then they are
+/// views of the inputs of `batch`.
+std::vector<models::Batch> divide(const Case& c, const models::Model& model, const models::Batch& batch, int parts,
+                                  bool training);
+
+/// The batch with inputs that are leaves, those of floating point with gradients.
+models::Batch with_leaves(const models::Batch& batch);
 
 /// The gradient from which the backward of a loss of `chunk` begins: the loss scale, times, for a mean over the batch,
 /// the micro-batch's share of the elements of the mean, times the number of micro-batches. `chunk` may be the whole

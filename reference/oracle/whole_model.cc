@@ -76,7 +76,8 @@ class WholeModel : public CaseSubject {
 
   void train(int step, const models::Batch& batch) override {
     model_.module->train();
-    const std::vector<models::Batch> chunks = chunks_of(batch);
+    const models::Batch given = given_batch(batch, /*training=*/true);
+    const std::vector<models::Batch> chunks = chunks_of(given, /*training=*/true);
     const double divisor = loss_divisor(case_, batch.target);
     // Completes this step's gradients before adding them to the earlier ones.
     const std::vector<at::Tensor> before = take_gradients();
@@ -89,11 +90,13 @@ class WholeModel : public CaseSubject {
       for (const at::Tensor& loss : losses)
         weights.push_back(at::full_like(loss, loss_weight(case_, model_, chunks[m], batch)));
       torch::autograd::backward(losses, weights);
-      if (options_.by_microbatch && keeps_details(case_)) put_input_gradients(step, static_cast<int>(m), chunks[m]);
+      if (options_.by_microbatch && keeps_details(case_) && !case_.whole_gradients)
+        put_input_gradients(step, static_cast<int>(m), chunks[m]);
       const std::vector<at::Tensor> gradients = take_gradients();
       for (size_t i = 0; i < sums.size(); ++i) sums[i] = sum_of(sums[i], gradients[i]);
     }
     ++train_steps_;
+    if (case_.whole_gradients && keeps_details(case_)) put_input_gradients(step, -1, given);
     const c10::NoGradGuard no_grad;
     const NamedTensors all = parameters();
     for (size_t i = 0; i < all.size(); ++i) {
@@ -105,7 +108,7 @@ class WholeModel : public CaseSubject {
   void evaluate(int step, const models::Batch& batch) override {
     model_.module->eval();
     const c10::NoGradGuard no_grad;
-    const std::vector<models::Batch> chunks = chunks_of(batch);
+    const std::vector<models::Batch> chunks = chunks_of(given_batch(batch, /*training=*/false), /*training=*/false);
     const double divisor = loss_divisor(case_, batch.target);
     for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m], divisor);
   }
@@ -147,13 +150,19 @@ class WholeModel : public CaseSubject {
     models::Batch out;
     for (const at::Tensor& input : batch.inputs) out.inputs.push_back(cast(input, /*is_target=*/false));
     out.target = cast(batch.target, /*is_target=*/true);
+    for (const models::Batch& part : batch.parts) out.parts.push_back(cast(part));
     return out;
   }
 
-  std::vector<models::Batch> chunks_of(const models::Batch& batch) const {
-    // A mean of means is no function of the whole batch.
-    const int parts = options_.by_microbatch || case_.loss.equal_weights ? case_.microbatches : 1;
-    return divide(model_, cast(batch), parts, case_.input_gradients);
+  /// As the user gives it.
+  models::Batch given_batch(const models::Batch& batch, bool training) const {
+    return training && case_.whole_gradients ? with_leaves(cast(batch)) : cast(batch);
+  }
+
+  std::vector<models::Batch> chunks_of(const models::Batch& given, bool training) const {
+    // A mean of means is no function of the whole batch, and micro-batches of other lengths make no batch.
+    const bool divides = options_.by_microbatch || case_.loss.equal_weights || case_.divided;
+    return divide(case_, model_, given, divides ? case_.microbatches : 1, training);
   }
 
   /// Returns the losses: that of the outputs, and the auxiliary ones that are not added to it.

@@ -1,5 +1,6 @@
 #include "runtime/capture/recorder.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/grad_mode.h>
 
@@ -19,6 +20,19 @@ bool is_tensor_like(const c10::Type& type) {
 
 const torch::autograd::Node* grad_fn_of(const at::Tensor& tensor) {
   return tensor.is_view() ? nullptr : tensor.grad_fn().get();
+}
+
+/// The region in which this thread calls: all calls with the same settings have one. -1 outside of autocast, or where
+/// it is disabled again.
+int32_t autocast_region(std::vector<graph::AutocastRegion>& known) {
+  if (!at::autocast::is_autocast_enabled(at::kCPU)) return -1;
+  const graph::AutocastRegion region{.device = at::kCPU,
+                                     .dtype = at::autocast::get_autocast_dtype(at::kCPU),
+                                     .cache = at::autocast::is_autocast_cache_enabled()};
+  const auto found = std::ranges::find(known, region);
+  const auto index = static_cast<int32_t>(found - known.begin());
+  if (found == known.end()) known.push_back(region);
+  return index;
 }
 
 }  // namespace
@@ -168,6 +182,7 @@ void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
   pending_ = graph::Node{};
   pending_.op = op;
   pending_.grad_enabled = c10::GradMode::is_enabled();
+  pending_.autocast = autocast_region(graph_.autocast);
   pending_varies_ = op.hasTag(at::Tag::nondeterministic_seeded);
   const c10::FunctionSchema& schema = op.schema();
   for (const c10::Argument& result : schema.returns())

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/engine/offload/host_transfers.h"
 #include "runtime/engine/options.h"
 #include "runtime/engine/replicas/parameter_copies.h"
 #include "runtime/engine/stage/graph_stage.h"
@@ -21,7 +23,8 @@ struct EngineContext {
   std::vector<int> stages;                  ///< this rank's stages, ascending
   std::map<int, split::StageState> states;  ///< by stage; filled when the first plan is made
   RandomContext random;
-  bool lost_parameters = false;  ///< a step with sharded parameters failed
+  bool lost_parameters = false;              ///< a step with sharded parameters failed
+  std::unique_ptr<HostTransfers> host = {};  ///< made by the first step that offloads; dropped when a step fails
 
   CopyTags copy_tags() const { return {transport.max_tag(), schedule.stages}; }
   int rank_of(int stage, int microbatch) const { return schedule.rank_of(stage, microbatch); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/engine/gradients.h"
+#include "runtime/engine/input_gradients.h"
 #include "runtime/engine/step/execution.h"
 #include "runtime/engine/step/step.h"
 #include "runtime/error.h"
@@ -14,7 +15,8 @@ namespace {
 
 void refuse_custom_transfers(const CustomFunctions& custom) {
   for (const auto& [type, function] : custom.of_type)
-    if (schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type))
+    if (schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type) ||
+        schedule::is_offload(type))
       throw InputError("engine: " + std::string(to_string(type)) +
                        " cannot be replaced by a custom function; F, B, I, W, UNSHARD, RESHARD, REDUCE_GRAD, "
                        "WAIT_REDUCE_GRAD and groups can");
@@ -59,7 +61,11 @@ Engine::Engine(transport::Transport& transport, schedule::Schedule schedule, Pip
 
 StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
   const c10::AutoGradMode grad(true);
-  return run(/*training=*/true, divided(inputs, target));
+  microbatch::Microbatches batch = divided(inputs, target);
+  const WholeInputs whole(inputs, context_.options.input_chunks, batch);
+  StepResult result = run(/*training=*/true, batch);
+  whole.add_gradients();
+  return result;
 }
 
 StepResult Engine::train(const microbatch::Microbatches& batch) {
@@ -123,6 +129,7 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   StepPlan& plan = plans_.plan_for(training, batch.inputs);
   Step step(context_, plan, buffers_, training, batch, std::move(weights));
   GradientStash stash(context_.states);
+  InputStash input_stash(batch);
   step.result().times.begin = now();
   try {
     step.shard_parameters();
@@ -137,6 +144,7 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
     throw;
   }
   stash.add_back();
+  input_stash.add_back();
   step.result().times.end = now();
   if (training) ++context_.random.step;
   return std::move(step.result());

@@ -12,7 +12,9 @@
 // schedule, such as a CSV of PyTorch's compute_comms form, is validated against these edges and executed exactly:
 // WAIT_SEND waits for its send only, and a send without a WAIT_SEND is finished at the end of the step. An evaluation
 // executes the F, SEND_F, RECV_F, WAIT_SEND_F, UNSHARD and RESHARD of the list, in its order. The members of a group
-// run one after another in the order of the list.
+// compute one after another in the order of the list; their receives are posted before the first computes, and each
+// result is sent as soon as its member has ended, before the next one computes, although its SEND stands after the
+// group.
 //
 // With several replicas (Schedule::replica_of_microbatch) a rank has one copy of each stage that it holds, and executes
 // the micro-batches that the schedule assigns to this copy. Outputs and losses are on the ranks of the last stage. A
@@ -25,6 +27,10 @@
 //     parameters are whole. If such a step fails, they are lost, and the engine refuses further steps.
 // On a rank that alone holds its stage, these four actions do nothing. EngineOptions::replicas adds them to a schedule
 // without any.
+//
+// OFFLOAD moves what autograd keeps of a stage and micro-batch, and the stage's inputs from other stages, to a store
+// outside the rank's memory (EngineOptions::store), and RELOAD brings it back, both beside the computations (the parts
+// in offload/). Parameters, buffers and the batch stay. Bits do not change.
 //
 // A value and its gradient are passed between stages as contiguous tensors, even between stages of one rank: a kernel's
 // order of summation depends on strides, and bits must not depend on the placement of stages. With `keep_strides` both
@@ -69,7 +75,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// One forward and backward of a batch; only the forward without a loss function. Each rank passes the same batch:
+  /// One forward and backward of a batch; only the forward without a loss function. On the rank of stage 0 the
+  /// gradients of inputs that are leaves and require gradients are added to their .grad, not divided by the number of
+  /// micro-batches; of a replicated input that is their sum. Each rank passes the same batch:
   /// stage 0 reads the inputs, the last stage the target, and other stages only shapes. Throws InputError if the batch
   /// cannot be divided (chunk.h), or if the schedule does not fit the model (another number of stages, violations of
   /// check.h with the model's edges); Error, TimeoutError or PeerError if an action or a transfer fails. Gradients are
@@ -80,7 +88,8 @@ class Engine {
   StepResult train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
                    const at::Tensor& target);
 
-  /// The same with a batch that is already divided. Throws InputError as check_microbatches() does.
+  /// The same with a batch that is already divided, whose micro-batches may differ in shape, and in which inputs
+  /// require gradients. Throws InputError as check_microbatches() does.
   StepResult train(const microbatch::Microbatches& batch);
 
   /// Joins the outputs of a step's micro-batches along EngineOptions::output_chunks; empty on a rank without the last

@@ -157,5 +157,61 @@ TEST(EngineChanges, GradientsOfTheInputsAreTold) {
   }
 }
 
+TEST(EngineChanges, GradientsAreAddedToTheGivenInputs) {
+  const at::Tensor x = batch_of("skip", 7), target = target_of("skip", 7);
+  for (const char* name : {"gpipe", "zb-h1"}) {
+    Net whole("skip", 2);
+    Tensors pieces;
+    for (int m = 0; m < 3; ++m) {
+      const at::Tensor leaf = x.tensor_split(3)[m].detach().requires_grad_();
+      mean_square(whole.forward({leaf}), target.tensor_split(3)[m]).backward();
+      pieces.push_back(leaf.grad());
+    }
+    const at::Tensor before = at::ones_like(x), wanted = at::add(before, at::cat(pieces));
+    Fleet fleet("skip", schedule::make_schedule(name, 2, 3));
+    fleet.run([&](engine::Engine& engine, int rank) {
+      const at::Tensor given = x.clone().requires_grad_();
+      given.mutable_grad() = before.clone();
+      engine.train({given}, target);
+      EXPECT_TRUE(at::equal(given.grad(), rank == 0 ? wanted : before)) << name << ", rank " << rank;
+    });
+  }
+}
+
+TEST(EngineChanges, ReplicatedInputsGetTheSumOverMicrobatches) {
+  const at::Tensor x = batch_of("skip", 2), target = target_of("skip", 6);
+  Net whole("skip", 2);
+  const at::Tensor leaf = x.clone().requires_grad_();
+  for (const at::Tensor& piece : target.tensor_split(3)) mean_square(whole.forward({leaf}), piece).backward();
+  InputGradients told;
+  Fleet fleet("skip", schedule::make_schedule("1f1b", 2, 3));
+  fleet.options.input_chunks = {microbatch::ChunkSpec{.replicate = true}};
+  fleet.adjust = [&](engine::EngineOptions& options, int rank) { options.observer = rank == 0 ? &told : nullptr; };
+  fleet.run([&](engine::Engine& engine, int rank) {
+    const at::Tensor given = x.clone().requires_grad_();
+    engine.train({given}, target);
+    if (rank == 0) {
+      EXPECT_TRUE(at::equal(given.grad(), leaf.grad()));
+    }
+  });
+  ASSERT_EQ(told.grads.size(), 3u);
+  EXPECT_TRUE(at::equal(at::add(at::add(told.grads.at(0), told.grads.at(1)), told.grads.at(2)), leaf.grad()))
+      << "each micro-batch's share is told";
+}
+
+TEST(EngineChanges, AFailedStepLeavesTheGradientsOfInputs) {
+  const at::Tensor x = batch_of("skip", 6), target = target_of("skip", 6), before = at::ones_like(x);
+  Fleet fleet("skip", schedule::make_schedule("gpipe", 1, 3));
+  fleet.options.loss = [calls = 0](const Tensors& outputs, const at::Tensor& of) mutable {
+    return ++calls == 3 ? at::Tensor() : mean_square(outputs, of);
+  };
+  fleet.run([&](engine::Engine& engine, int) {
+    const at::Tensor given = x.clone().requires_grad_();
+    given.mutable_grad() = before.clone();
+    EXPECT_THROW(engine.train({given}, target), InputError);
+    EXPECT_TRUE(at::equal(given.grad(), before));
+  });
+}
+
 }  // namespace
 }  // namespace plumbline::testing

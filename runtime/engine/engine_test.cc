@@ -95,6 +95,27 @@ TEST(Engine, StepsAccumulateAndEvaluationBetweenChangesNothing) {
   }
 }
 
+/// The next step adds to .grad in place, as autograd does, but not where another tensor has that memory.
+TEST(Engine, DoesNotAddToMemoryOfAGradientThatTheUserKeeps) {
+  const at::Tensor x = batch_of("mlp", 6), target = target_of("mlp", 6);
+  Fleet fleet("mlp", schedule::make_schedule("1f1b", 2, 3));
+  fleet.run([&](engine::Engine& engine, int) {
+    engine.train({x}, target);
+    std::vector<std::pair<at::Tensor, at::Tensor>> kept;  // what the user has, and its value
+    for (const auto& [stage, state] : engine.states())
+      for (const auto& [name, parameter] : state.parameters)
+        kept.emplace_back(parameter.grad().detach(), parameter.grad().clone());
+    engine.train({x}, target);
+    auto next = kept.begin();
+    for (const auto& [stage, state] : engine.states())
+      for (const auto& [name, parameter] : state.parameters) {
+        EXPECT_TRUE(at::equal(next->first, next->second)) << name;
+        EXPECT_TRUE(at::equal(parameter.grad(), at::mul(next->second, 2))) << name;
+        ++next;
+      }
+  });
+}
+
 TEST(Engine, ABatchThatComesDividedIsTheSame) {
   for (const std::string name : {"gpipe", "1f1b", "zb-h1", "dualpipe"}) {
     SCOPED_TRACE(name);

@@ -14,7 +14,7 @@ class EngineObserver {
   virtual ~EngineObserver() = default;
   /// A boundary value that `stage` receives, before the stage runs. `value` is a leaf made for this stage and
   /// micro-batch, and requires a gradient if the value's gradient is needed; so tensor hooks on `value` end with the
-  /// step.
+  /// step, and the value's memory leaves with the OFFLOAD of the stage and micro-batch until their RELOAD.
   virtual void on_taken(int stage, int microbatch, const std::string& name, const at::Tensor& value) {
     static_cast<void>(stage), static_cast<void>(microbatch), static_cast<void>(name), static_cast<void>(value);
   }

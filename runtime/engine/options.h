@@ -8,6 +8,7 @@
 
 #include "runtime/engine/custom_function.h"
 #include "runtime/engine/observer.h"
+#include "runtime/engine/offload/activation_store.h"
 #include "runtime/engine/stage/partitioned_stage.h"
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/engine/stage/stage_runner.h"
@@ -61,7 +62,9 @@ struct EngineOptions {
   RematOptions remat;
   /// The actions of whole stages that are added to a schedule without any, if several ranks hold the same stage.
   schedule::ReplicaOptions replicas;
-  /// The limit of each single wait for a message.
+  /// Makes this rank's store for a schedule with OFFLOAD. Empty: file_store().
+  MakeStore store;
+  /// The limit of each single wait, for a message or for offloaded activations.
   transport::Clock::duration timeout = std::chrono::seconds(60);
   /// For modules that compute the gradients of their parameters themselves, apart from autograd (PyTorch's dw_builder):
   /// called once for each stage and micro-batch, right after autograd's backward, unless the loss does not depend on

@@ -20,7 +20,7 @@ struct StepTimes {
 /// A rank's part of the results of a step.
 struct StepResult {
   /// [micro-batch][output], detached; empty on a rank without the last stage. If the last stage has several replicas,
-  /// the entry of a micro-batch that another rank executed is empty.
+  /// or micro-batches end with several stages, the entry of a micro-batch that ended on another rank is empty.
   std::vector<std::vector<at::Tensor>> outputs;
   /// [micro-batch], detached, not weighted; empty without a loss function or on a rank without the last stage,
   /// undefined for a micro-batch that another rank executed.

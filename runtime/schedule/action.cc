@@ -12,11 +12,11 @@ namespace {
 using enum ActionType;
 
 constexpr std::array<ActionType, kActionTypeCount> kTypes = {
-    F,      B,           I,           W,       SEND_F,  RECV_F,      SEND_B,
-    RECV_B, WAIT_SEND_F, WAIT_SEND_B, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD};
+    F,           B,           I,       W,      SEND_F,  RECV_F,  SEND_B,      RECV_B,
+    WAIT_SEND_F, WAIT_SEND_B, OFFLOAD, RELOAD, UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD};
 constexpr std::array<std::string_view, kTypes.size()> kActionNames = {
-    "F",      "B",           "I",           "W",       "SEND_F",  "RECV_F",      "SEND_B",
-    "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
+    "F",           "B",           "I",       "W",      "SEND_F",  "RECV_F",  "SEND_B",      "RECV_B",
+    "WAIT_SEND_F", "WAIT_SEND_B", "OFFLOAD", "RELOAD", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
 constexpr std::string_view kGroupEnd = ")OVERLAP_F_B";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -18,6 +18,14 @@ namespace plumbline::schedule {
 /// come from other ranks, and the F waits for their data. SEND_B and RECV_B do the same with gradients, in the other
 /// direction: 1SEND_B0 goes to the stages whose outputs stage 1 uses.
 ///
+/// OFFLOAD begins to move the activations of its stage and micro-batch out of the rank's memory: all that the rest of
+/// the backward (the B, the I and W, or the W alone) will read. RELOAD begins to bring them back, and the next B, I or
+/// W of that stage and micro-batch waits for them. Both run beside the computations, one after another on each rank.
+/// Offloading as an action of the order is that of PipeOffload (Wan et al., arXiv 2503.01328) and OptPipe (arXiv
+/// 2510.05186), whose variables are offload and reload. PipeOffload's runtime has five events: OFFLOAD is its
+/// OFFLOAD_SEND_START, with memory that is free from OFFLOAD_SEND_END on; RELOAD is its OFFLOAD_RECV_PREP and
+/// OFFLOAD_RECV_START, and the backward waits for its OFFLOAD_RECV_END.
+///
 /// WAIT_SEND_F and WAIT_SEND_B wait until the SEND_F or SEND_B of their stage and micro-batch is complete (PyTorch 2.15
 /// and later). A send without such an action is awaited at the end of the step.
 ///
@@ -35,13 +43,15 @@ enum class ActionType : std::uint8_t {
   RECV_B,
   WAIT_SEND_F,
   WAIT_SEND_B,
+  OFFLOAD,
+  RELOAD,
   UNSHARD,
   RESHARD,
   REDUCE_GRAD,
   WAIT_REDUCE_GRAD,
 };
 
-inline constexpr int kActionTypeCount = 14;
+inline constexpr int kActionTypeCount = 16;
 
 /// The micro-batch of an action that belongs to a whole stage.
 inline constexpr int kNoMicrobatch = -1;
@@ -73,8 +83,10 @@ constexpr bool is_receive(ActionType type) { return type == ActionType::RECV_F |
 constexpr bool is_wait_send(ActionType type) {
   return type == ActionType::WAIT_SEND_F || type == ActionType::WAIT_SEND_B;
 }
+/// Moves activations between a rank and its host, not between ranks.
+constexpr bool is_offload(ActionType type) { return type == ActionType::OFFLOAD || type == ActionType::RELOAD; }
 /// False for the kinds that act once on a whole stage.
-constexpr bool has_microbatch(ActionType type) { return type <= ActionType::WAIT_SEND_B; }
+constexpr bool has_microbatch(ActionType type) { return type <= ActionType::RELOAD; }
 
 /// The inverse of to_string(action). Numbers are plain decimals without sign or leading zeros, at most 2147483647.
 /// Throws InputError that quotes the text and says what is expected.

@@ -42,25 +42,34 @@ std::size_t action_count(const Schedule& schedule) {
   return count;
 }
 
+namespace {
+
+template <class Is>
+bool any_action(const Schedule& schedule, Is is) {
+  return std::ranges::any_of(schedule.ranks,
+                             [&](const std::vector<Action>& actions) { return std::ranges::any_of(actions, is); });
+}
+
+}  // namespace
+
 bool has_communication(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) { return !is_compute(action.type); });
-  });
+  return any_action(schedule,
+                    [](const Action& action) { return !is_compute(action.type) && !is_offload(action.type); });
 }
 
 bool has_transport(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return is_send(action.type) || is_receive(action.type) || is_wait_send(action.type);
-    });
+  return any_action(schedule, [](const Action& action) {
+    return is_send(action.type) || is_receive(action.type) || is_wait_send(action.type);
   });
 }
 
+bool has_offload(const Schedule& schedule) {
+  return any_action(schedule, [](const Action& action) { return is_offload(action.type); });
+}
+
 bool has_backward(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& actions) {
-    return std::any_of(actions.begin(), actions.end(),
-                       [](const Action& action) { return is_compute(action.type) && action.type != ActionType::F; });
-  });
+  return any_action(schedule,
+                    [](const Action& action) { return is_compute(action.type) && action.type != ActionType::F; });
 }
 
 std::string shape_problem(const Schedule& schedule) {

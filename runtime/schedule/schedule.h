@@ -1,7 +1,7 @@
 // The schedule: which actions each rank executes, in which order. Plain data.
 //
-// A *compute* schedule has only F, B, I and W; lowering (lower.h) adds the sends and receives. Ranks, stages,
-// micro-batches and positions in a rank's list count from 0.
+// A *compute* schedule has only F, B, I and W, and OFFLOAD and RELOAD; lowering (lower.h) adds the sends and receives.
+// Ranks, stages, micro-batches and positions in a rank's list count from 0.
 #pragma once
 
 #include <cstddef>
@@ -75,12 +75,15 @@ void for_each_entry(std::span<const Action> actions, Visit visit) {
 /// The number of actions of all ranks.
 std::size_t action_count(const Schedule& schedule);
 
-/// Whether some action is none of F, B, I, W: a transfer, or an action of a whole stage.
+/// Whether some action involves other ranks: a transfer, or an action of a whole stage.
 bool has_communication(const Schedule& schedule);
 
 /// Whether some action is a send, a receive or the wait for a send. Then a value from another rank is available once it
 /// was sent and its receive posted; otherwise as soon as its producer has ended.
 bool has_transport(const Schedule& schedule);
+
+/// Whether some action is an OFFLOAD or a RELOAD.
+bool has_offload(const Schedule& schedule);
 
 /// Whether some action is a backward or half of one; a schedule without any is for evaluation.
 bool has_backward(const Schedule& schedule);

@@ -206,10 +206,14 @@ class Builder {
 
   void add_attributes() {
     int neighbour = 0;  // an unused parameter joins the stage of the one registered before it
+    // Or a stage after the one in which forward returned.
+    const bool ends_early = options_.exits_early && stages() <= static_cast<int>(options_.points.size());
     for (const graph::Attribute& attribute : graph_.attributes) {
       std::vector<int> owners = {neighbour};
       if (attribute.value != graph::kNoValue && !analysis_.used_by(attribute.value).empty())
         owners = analysis_.used_by(attribute.value);
+      else if (ends_early)
+        continue;
       if (transmitted_.contains(attribute.value)) owners.resize(1);
       neighbour = owners.front();
       for (int stage : owners) {

@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
@@ -434,6 +436,47 @@ TEST(MakePipe, LeavesTheModesOfTheUsersModules) {
   net.eval();
   EXPECT_THROW(make_pipe(net.handle(), {x}, true, {.loss_outputs = std::vector<int>{7}}), InputError);
   EXPECT_EQ(modes(), std::vector<bool>(5, false)) << "after a refusal";
+}
+
+/// What a step changes is values and gradients; a split changes nothing.
+TEST(MakePipe, LeavesTheUsersTensorsAndTheirHooks) {
+  Net net([](Net& self, const Tensors& in) {
+    const at::Tensor h = self.run(0, in[0]);
+    if (self.is_training()) self.layers[0]->count.add_(1);
+    return Tensors{self.run(1, h)};
+  });
+  net.layers[1]->b.set_requires_grad(false);
+  net.layers[0]->w.mutable_grad() = at::ones({4, 4}, at::kDouble);
+  int calls = 0;
+  net.layers[0]->w.register_hook([&](const at::Tensor&) { ++calls; });
+  const auto facts = [&] {
+    std::vector<std::tuple<std::string, const void*, bool, size_t>> all;
+    for (const auto& item : net.named_parameters())
+      all.emplace_back(item.key(), item.value().unsafeGetTensorImpl(), item.value().requires_grad(),
+                       item.value().requires_grad() ? torch::autograd::impl::hooks(item.value()).size() : 0);
+    for (const auto& item : net.named_buffers())
+      all.emplace_back(item.key(), item.value().unsafeGetTensorImpl(), item.value().requires_grad(), 0);
+    return all;
+  };
+  const auto values = [&] {
+    Tensors all;
+    for (const auto& list : {net.named_parameters(), net.named_buffers()})
+      for (const auto& item : list) all.push_back(item.value().detach().clone());
+    return all;
+  };
+  const auto names = facts();
+  const Tensors before = values();
+  const at::Tensor x = at::ones({2, 4}, at::kDouble);
+  for (const bool training : {true, false, true}) {
+    const Pipe pipe = make_pipe(net.handle(), {x}, training, {});
+    const StageState state = make_stage_state(pipe, 0);
+    EXPECT_EQ(facts(), names) << training;
+    const Tensors after = values();
+    for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(after[i], before[i])) << std::get<0>(names[i]);
+    EXPECT_TRUE(at::equal(net.layers[0]->w.grad(), at::ones({4, 4}, at::kDouble)));
+    EXPECT_EQ(state.parameters.size(), 8u);
+  }
+  EXPECT_EQ(calls, 0);
 }
 
 }  // namespace

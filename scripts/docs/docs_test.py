@@ -1,5 +1,6 @@
 """Tests of scripts/docs/check and make: a small tree of pages with a program that is a shell script."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ sys.path.insert(0, str(HERE))
 import frameworks
 import pages
 import results
+import speed
 
 PROGRAM = r'''#!/bin/sh
 case "$*" in
@@ -127,7 +129,7 @@ class Tree(unittest.TestCase):
         (self.root / 'docs/hall_of_bugs.md').write_text(HALL)
         (self.root / 'CHANGELOG.md').write_text('')
         for file in ('meson.build', 'conformance/INTERPRETING.md', 'conformance/protocol/protocol.h',
-                     'conformance/export/opset.h', 'conformance/corpus.lock'):
+                     'conformance/export/opset.h', 'conformance/corpus.lock', 'bench/results.jsonl'):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             (self.root / file).write_text((HERE.parents[1] / file).read_text())
         done = subprocess.run([HERE / 'check', '--root', self.root], capture_output=True, text=True)
@@ -158,6 +160,25 @@ class Numbers(unittest.TestCase):
             self.assertIn(word, words)
         heights = [float(bar.get('height')) for bar in picture.iter('{http://www.w3.org/2000/svg}rect')][1:4]
         self.assertEqual([round(height / sum(heights), 2) for height in heights], [0.6, 0.1, 0.3])
+
+
+class Speed(unittest.TestCase):
+    def history(self, *runs):
+        return ''.join(json.dumps({'date': f'2026-11-{day}T00:00:00Z', 'commit': f'c{day}', 'modified': day == 12, 'machine': {
+            'hardware': 'h', 'libtorch': 't', 'mpi': 'm', 'compiler': 'g'}, 'benchmarks': [
+                {'name': benchmark, 'figures': [{'name': figure, 'unit': 's', 'samples': samples}]}
+                for _, benchmark, figure in rows]}) + '\n' for day, rows, samples in runs)
+
+    def test_the_newest_run_that_has_a_figure_is_shown(self):
+        first, *rest = speed.ROWS
+        table = speed.table(self.history((10, speed.ROWS, [5e-3]), (12, [first], [4e-6, 2e-6, 3e-6, 1e-6, 9e-6])))
+        self.assertIn(f'| {first[0]} | 3 µs | 2 µs to 4 µs |', table)
+        self.assertIn(f'| {rest[0][0]} | 5 ms |  |', table)
+        self.assertIn('Measured on 2026-11-12, commit c12 (modified), h, shared', table)
+
+    def test_a_row_without_a_measurement_is_an_error(self):
+        with self.assertRaises(KeyError):
+            speed.table(self.history((10, speed.ROWS[1:], [1])))
 
 
 class Lines(unittest.TestCase):

@@ -5,10 +5,10 @@ import re
 import cli_page
 import frameworks
 import results
+import speed
 import versions
 
 VERSION = '2.15.0'  # of PyTorch, in the README's first sentences
-PART = re.compile(r'(<!-- made by scripts/docs/make -->\n).*?(<!-- end -->)', re.DOTALL)
 
 
 def found_in_pytorch(page, hall):
@@ -26,13 +26,17 @@ def found_elsewhere(hall):
     return f'\nThe same cases found {", ".join(words)}:\n[engine by engine](docs/engines.md).' if words else ''
 
 
-def with_part(file, part):
-    return PART.sub(lambda found: f'{found[1]}{part}\n{found[2]}', file.read_text(encoding='utf-8'))
+def with_part(text, part, name=''):
+    """`text` with the part of that name anew; most pages have one part, without a name."""
+    mark = f'<!-- made by scripts/docs/make{name and ": " + name} -->\n'
+    return re.sub(f'({re.escape(mark)}).*?(<!-- end -->)', lambda found: f'{found[1]}{part}\n{found[2]}', text, flags=re.DOTALL)
 
 
 def texts(root, help_texts):
     """{path: the text that the file should have}."""
     page, hall = ((root / 'docs' / name).read_text(encoding='utf-8') for name in ('torch_pipelining.md', 'hall_of_bugs.md'))
+    readme, changelog = ((root / name).read_text(encoding='utf-8') for name in ('README.md', 'CHANGELOG.md'))
+    readme = with_part(readme, found_in_pytorch(page, hall))
+    readme = with_part(readme, speed.table((root / 'bench/results.jsonl').read_text(encoding='utf-8')), 'speed')
     return {'docs/cli.md': cli_page.page(help_texts), 'docs/frameworks.svg': frameworks.svg(page, hall),
-            'README.md': with_part(root / 'README.md', found_in_pytorch(page, hall)),
-            'CHANGELOG.md': with_part(root / 'CHANGELOG.md', versions.table(root))}
+            'README.md': readme, 'CHANGELOG.md': with_part(changelog, versions.table(root))}

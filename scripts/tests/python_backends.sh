@@ -16,11 +16,13 @@ held() { # backend, cases, schedule
 held "$1/mpi4py_gpipe/backend.toml" 'exact-tied' gpipe
 held "$1/torch_pipelining/manual-$version.toml" 'exact-tied' 1f1b
 held "$1/torch_pipelining/traced-$version.toml" 'exact-tied' gpipe
-for engine in 'deepspeed 0.19.8 deepspeed_pipeline/deepspeed 1f1b' 'megatron-core 0.16.1 megatron_core/batched 1f1b' \
-  'dualpipe 1.0.0 dualpipe_deepseek/dualpipe dualpipe'; do
-  read -r name number file schedule <<<"$engine"
+for engine in 'deepspeed 0.19.8 deepspeed_pipeline/deepspeed 1f1b exact-mlp-sum' \
+  'megatron-core 0.16.1 megatron_core/batched 1f1b exact-mlp-sum' \
+  'dualpipe 1.0.0 dualpipe_deepseek/dualpipe dualpipe exact-mlp-sum' \
+  'jax 0.10.2 jax_interpreter/jax zb-h1 exact-mlp-sum,exact-tied'; do
+  read -r name number file schedule cases <<<"$engine"
   if "$peer" "$name" "$number" --check >/dev/null 2>&1; then
-    held "$1/$file-$number.toml" 'exact-mlp-sum' "$schedule"
+    held "$1/$file-$number.toml" "$cases" "$schedule"
   else
     echo "not held: scripts/peer $name $number is not set up"
   fi

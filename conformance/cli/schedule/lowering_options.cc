@@ -16,6 +16,9 @@ schedule::Schedule LoweringChoice::lower(const schedule::Schedule& compute,
     }
     return plumbline::schedule::lower(compute, edges);
   }
+  if (schedule::has_offload(compute)) {
+    throw InputError("--lowering pytorch: PyTorch has no OFFLOAD and RELOAD; give --lowering engine");
+  }
   return schedule::lower_as_pytorch(without_communication(compute), edges, pytorch);
 }
 

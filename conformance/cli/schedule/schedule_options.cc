@@ -70,7 +70,9 @@ void add_schedule_options(CLI::App& command, ScheduleChoice& choice) {
 
 schedule::Schedule without_communication(schedule::Schedule schedule) {
   for (auto& actions : schedule.ranks) {
-    std::erase_if(actions, [](const schedule::Action& action) { return !schedule::is_compute(action.type); });
+    std::erase_if(actions, [](const schedule::Action& action) {
+      return !schedule::is_compute(action.type) && !schedule::is_offload(action.type);
+    });
   }
   return schedule;
 }
@@ -78,7 +80,8 @@ schedule::Schedule without_communication(schedule::Schedule schedule) {
 schedule::Schedule without_transport(schedule::Schedule schedule) {
   for (auto& actions : schedule.ranks) {
     std::erase_if(actions, [](const schedule::Action& action) {
-      return schedule::has_microbatch(action.type) && !schedule::is_compute(action.type);
+      return schedule::has_microbatch(action.type) && !schedule::is_compute(action.type) &&
+             !schedule::is_offload(action.type);
     });
   }
   return schedule;

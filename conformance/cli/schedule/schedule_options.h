@@ -30,7 +30,7 @@ struct ScheduleChoice {
 /// Parsing writes to `choice`, which must live as long as the command.
 void add_schedule_options(CLI::App& command, ScheduleChoice& choice);
 
-/// The schedule with its computations (F, B, I, W) only.
+/// The schedule with its computations (F, B, I, W), OFFLOAD and RELOAD only.
 schedule::Schedule without_communication(schedule::Schedule schedule);
 /// The schedule without its transfers.
 schedule::Schedule without_transport(schedule::Schedule schedule);

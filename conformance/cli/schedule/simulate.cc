@@ -22,7 +22,7 @@ namespace {
 struct SimulateCommand {
   ScheduleChoice choice;
   std::vector<double> forward = {1}, input = {1}, weight = {1}, bytes = {0}, activation = {1};
-  double comm = 0, bandwidth = 0, overlap = 1, gather = 0, reduce = 0;
+  double comm = 0, bandwidth = 0, overlap = 1, gather = 0, reduce = 0, offload = 0, reload = 0, hidden = 0;
   std::optional<double> weight_share;  ///< not given: 1, or the share for which the order was generated
   int buffers = 0;
   bool defer = false, json = false;
@@ -50,6 +50,7 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
   };
   require_number(command.bandwidth, "--bandwidth");
   require_number(command.overlap, "--overlap");
+  require_number(command.hidden, "--hidden");
   schedule::StepCosts costs;
   const std::size_t entries = std::max({command.forward.size(), command.input.size(), command.weight.size()});
   costs.durations.clear();
@@ -61,7 +62,9 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
                                .backward = {},
                                .comm = command.comm,
                                .gather = share * command.gather,
-                               .reduce = share * command.reduce});
+                               .reduce = share * command.reduce,
+                               .offload = share * command.offload,
+                               .reload = share * command.reload});
   }
   costs.memory.clear();
   for (double activation : command.activation) {
@@ -74,7 +77,9 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
   }
   costs.links.buffers = command.buffers;
   costs.first_stage_defers = command.defer;
-  if (command.overlap != 1) {
+  if (command.hidden > 0) {
+    costs.group_time = schedule::hiding_shorter(costs, command.hidden);
+  } else if (command.overlap != 1) {
     costs.group_time = [factor = command.overlap](std::span<const schedule::Action>, double sum) {
       return factor * sum;
     };
@@ -342,6 +347,18 @@ void add_simulate(CLI::App& app, Command& chosen) {
                    "Time until a stage's gradients are summed, once all its ranks have reached REDUCE_GRAD")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command
+      ->add_option(
+          "--offload", options->offload,
+          "Time of an OFFLOAD of a stage's activations of one micro-batch, which keep their memory until then; "
+          "the transfers of a rank run one after another beside its computations")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--reload", options->reload,
+                   "Time of a RELOAD, for whose end the next B, I or W of its stage and micro-batch waits")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   CLI::Option* bandwidth =
       command
           ->add_option("--bandwidth", options->bandwidth,
@@ -364,10 +381,19 @@ void add_simulate(CLI::App& app, Command& chosen) {
           "more waits (0: no limit)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  CLI::Option* overlap =
+      command
+          ->add_option("--overlap", options->overlap,
+                       "Time of a group of overlapped actions, as a factor of the sum of its members")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
   command
-      ->add_option("--overlap", options->overlap,
-                   "Time of a group of overlapped actions, as a factor of the sum of its members")
-      ->check(CLI::PositiveNumber)
+      ->add_option(
+          "--hidden", options->hidden,
+          "In place of --overlap: the share of the shorter of a group's forwards and backwards that the longer "
+          "hides. 0: a group takes the sum of both; 1: the longer alone")
+      ->check(CLI::Range(0.0, 1.0))
+      ->excludes(overlap)
       ->capture_default_str();
   command
       ->add_option("--activation", options->activation,

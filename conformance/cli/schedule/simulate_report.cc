@@ -18,7 +18,7 @@ void print(const OrderedJson& json) {
 }
 
 OrderedJson to_json(const schedule::PathStep& step) {
-  static constexpr const char* names[] = {"action", "transfer", "queue", "operation", "buffer"};
+  static constexpr const char* names[] = {"action", "transfer", "queue", "host", "operation", "buffer"};
   OrderedJson json = {{"kind", names[static_cast<std::size_t>(step.kind)]},
                       {"action", schedule::to_string(step.action)},
                       {"rank", step.rank}};
@@ -33,7 +33,7 @@ std::string limits(const schedule::Simulation& simulation) {
   if (simulation.critical_path.empty()) return "(No critical path for so many actions; --json has it.)";
   const schedule::Timeline& t = simulation.timeline;
   std::array<double, 4> compute{};
-  double travel = 0, shared = 0;
+  double travel = 0, shared = 0, hosts = 0;
   std::vector<double> by_rank(t.busy.size());
   for (const schedule::PathStep& step : simulation.critical_path) {
     if (step.kind == schedule::PathStep::Kind::Action) {
@@ -41,7 +41,10 @@ std::string limits(const schedule::Simulation& simulation) {
         compute[static_cast<std::size_t>(step.action.type)] += step.end - step.begin;
       by_rank[step.rank] += step.end - step.begin;
     } else {
-      (step.kind == schedule::PathStep::Kind::Operation ? shared : travel) += step.end - step.begin;
+      double& kind = step.kind == schedule::PathStep::Kind::Operation      ? shared
+                     : step.kind == schedule::PathStep::Kind::HostTransfer ? hosts
+                                                                           : travel;
+      kind += step.end - step.begin;
     }
   }
   std::string kinds;
@@ -53,6 +56,7 @@ std::string limits(const schedule::Simulation& simulation) {
   const auto most = std::max_element(by_rank.begin(), by_rank.end()) - by_rank.begin();
   const auto idlest = std::min_element(t.busy.begin(), t.busy.end()) - t.busy.begin();
   return "The step is as long as a chain of " + std::to_string(simulation.critical_path.size()) + " pieces: " + kinds +
+         (hosts > 0 ? significant(hosts, 6) + " of offloads and reloads, " : "") +
          (shared > 0 ? significant(shared, 6) + " of gathered parameters and summed gradients, " : "") + "and " +
          significant(travel, 6) + " of transfers; rank " + std::to_string(most) + " has most of it (" +
          significant(by_rank[most], 6) + "), rank " + std::to_string(idlest) + " idles most (" +

@@ -27,6 +27,7 @@ using Add = std::function<at::Tensor(const Addition& addition)>;
 
 /// `add` is copied for each stage, with the state that it captures.
 Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need> needs = {need::training}) {
+  needs.push_back(need::plain_accumulation);
   return {std::move(name), std::move(what),
           [add = std::move(add)](const FaultSite& site) {
             return stage_fault(site, [last = site.microbatches() - 1, add](int, const split::StageState& state) {

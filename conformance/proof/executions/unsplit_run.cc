@@ -41,6 +41,7 @@ class UnsplitModel : public reference::CaseSubject {
         results_(results) {
     for (const auto& [name, tensor] : parameters()) recorder_.name_leaf(tensor, "parameter", name);
     for (const auto& [name, tensor] : buffers()) recorder_.name_leaf(tensor, "buffer", name);
+    if (c.whole_gradients) throw InputError("the gradient of a whole input is not followed to its micro-batches");
     if (buffers().empty()) return;
     for (const std::vector<reference::StageOrder>& copies : orders_)
       for (const reference::StageOrder& copy : copies)
@@ -54,7 +55,7 @@ class UnsplitModel : public reference::CaseSubject {
     name_batch(recorder_, step, batch);
     model_.module->train();
     const std::vector<models::Batch> chunks =
-        reference::divide(model_, batch, case_.microbatches, case_.input_gradients);
+        reference::divide(case_, model_, batch, case_.microbatches, /*training=*/true);
     std::vector<ParameterUses> uses;
     for (size_t m = 0; m < chunks.size(); ++m) uses.push_back(backward(step, static_cast<int>(m), chunks[m], batch));
     ++train_steps_;
@@ -77,7 +78,7 @@ class UnsplitModel : public reference::CaseSubject {
     model_.module->eval();
     const c10::NoGradGuard no_grad;
     const std::vector<models::Batch> chunks =
-        reference::divide(model_, batch, case_.microbatches, case_.input_gradients);
+        reference::divide(case_, model_, batch, case_.microbatches, /*training=*/false);
     for (size_t m = 0; m < chunks.size(); ++m)
       forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.target));
   }

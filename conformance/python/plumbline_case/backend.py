@@ -31,7 +31,17 @@ from .schema import FormatError, check, read_json
 
 # Of torchrun and plumbline-case, of Open MPI, of MPICH.
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+#: Users' code round the backward (Case.extras()).
+USERS_CODE = {"accumulation_hooks", "weight_closures"}
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+# Why a backend declines the cases of Case.givens() that it does not name.
+GIVENS = {
+    "divided": "a batch that its user divides, with micro-batches of several lengths: this backend takes whole batches",
+    "whole_gradients": "gradients read from inputs that are given whole: this backend makes leaves of micro-batches",
+    "some_gradients": "inputs that require gradients in some micro-batches only: this backend has them in all or in none",
+    "early_exits": "micro-batches that leave at an early stage: in this backend outputs come from the last one",
+}
 
 
 class Backend:
@@ -59,14 +69,20 @@ class Backend:
     operators = None
     losses = None
     dtypes = None
-    #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...
+    #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...;
+    #: plan declines cases with those of USERS_CODE that are not listed, whatever why_not() says
     extras = ()
+    #: of the ways in which only some cases give batches (Case.givens()): "divided", "whole_gradients", "some_gradients",
+    #: "early_exits"
+    givens = ()
     input_gradients = False
     parameter_hooks = False
     boundary_hooks = False
     #: whether it runs several data-parallel replicas of the pipeline, and divides parameters among them if the case asks
     replicas = False
     shards_parameters = False
+    #: whether it moves activations away and back where the schedule has OFFLOAD and RELOAD
+    offloads = False
 
     # --- the job, set before prepare() -----------------------------------------------------------------------------
     #: this process, as torchrun, mpirun or plumbline-case started it; alone, it acts as all ranks of the pipeline
@@ -100,6 +116,12 @@ class Backend:
             return f"{case.replicas} data-parallel replicas of the pipeline: this backend runs one"
         if case.shards_parameters and not self.shards_parameters:
             return "parameters divided among replicas: each replica of this backend keeps the whole"
+        if case.offloads and not self.offloads:
+            return "OFFLOAD and RELOAD of activations"
+        if beyond := case.extras() & USERS_CODE - set(names(self.extras)):
+            return f"no {', '.join(sorted(beyond))}"
+        if beyond := case.givens() - set(names(self.givens)):
+            return GIVENS[min(beyond)]
         return self.why_not(case)
 
     def start(self, job):
@@ -111,7 +133,8 @@ class Backend:
 
     def run(self, case, prepared):
         """Executes the steps of a case. Returns the Results of this rank; `prepared` is what prepare() returned.
-        Alone (self.world_size is 1) a process acts as all case.ranks ranks and returns the results of all."""
+        Alone (self.world_size is 1) a process acts as all case.ranks ranks and returns the results of all, or a list with
+        those of each: then all that several ranks have, as the gradient of a shared parameter, is judged."""
         raise NotImplementedError(f"{type(self).__name__} has no run(case, prepared)")
 
     def rank_in(self, case):
@@ -130,7 +153,11 @@ class Backend:
             "delivers": names(self.delivers),
             "level": self.level,
             "order": self.order,
-            "features": [*names(self.features), *(["replicas"] if self.replicas else [])],
+            "features": [
+                *names(self.features),
+                *(["replicas"] if self.replicas else []),
+                *(["offload"] if self.offloads else []),
+            ],
         }
         answer |= {"libtorch": self.libtorch} if self.libtorch else {}
         answer |= {"wire": names(self.wire)} if self.wire else {}
@@ -162,18 +189,25 @@ class Backend:
                 tell(number, "begins")
             try:
                 case = load(os.path.join(folder, one["folder"]))
-                results = self.run(case, self.prepare(case))
-                if not isinstance(results, Results):
-                    raise TypeError(f"run() returned {type(results).__name__}; expected plumbline_case.Results")
-                files = [os.path.join(out, f"{one['results']}{rank}.safetensors") for rank in range(self.world_size)]
-                results.write(files[self.rank_in(case)])
-                self.barrier(files)
+                file = lambda rank: os.path.join(out, f"{one['results']}{rank}.safetensors")
+                for rank, results in self.by_rank(case, self.run(case, self.prepare(case))).items():
+                    results.write(file(rank))
+                self.barrier([file(rank) for rank in range(self.world_size)])
             except Exception as error:
                 traceback.print_exc()
                 self.failed(number, error, tell)
                 continue
             if self.rank == 0:
                 tell(number, "done")
+
+    def by_rank(self, case, made):
+        """{rank: Results} of what run() returned."""
+        several = isinstance(made, (list, tuple)) and self.world_size == 1 and len(made) == case.ranks
+        found = dict(enumerate(made)) if several else {self.rank_in(case): made}
+        for one in found.values():
+            if not isinstance(one, Results):
+                raise TypeError(f"run() returned {type(one).__name__}; expected plumbline_case.Results, or a list of each rank's")
+        return found
 
     def failed(self, number, error, tell):
         """After an exception in a case. Alone, it goes on with the next case; with other ranks, this one ends, and its

@@ -71,6 +71,10 @@ class Case:
     pipeline_ranks, replicas = (property(lambda self, name=name: self.json["mesh"][name]) for name in ("pp", "dp"))
     #: whether the replicas divide the parameters among them between their uses
     shards_parameters = property(lambda self: self.json.get("shards_parameters", False))
+    #: whether the user divides each batch, and gives a list of micro-batches that may differ in shape
+    is_divided = property(lambda self: self.json.get("divided", False))
+    #: whether each input is one leaf for the whole batch, whose gradient is read from it
+    whole_gradients = property(lambda self: self.json.get("whole_gradients", False))
     #: all of them: rank r is rank r % pipeline_ranks of replica r // pipeline_ranks
     ranks = property(lambda self: self.pipeline_ranks * self.replicas)
 
@@ -169,6 +173,11 @@ class Case:
         take(self.json["outputs"], outputs)
         return tuple(by_name[name] for name in self.output_names())
 
+    @property
+    def offloads(self):
+        """Whether the schedule moves activations away between forward and backward (OFFLOAD, RELOAD)."""
+        return any("OFFLOAD" in cell for row in self.schedule() for cell in row)
+
     def schedule(self):
         """[rank][position]: the cells of schedule.csv as strings, without empty ones."""
         with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:
@@ -178,7 +187,7 @@ class Case:
     # --- the data of a step -------------------------------------------------------------------------------------
 
     def batch_inputs(self, step):
-        """The whole batch, [input]; None for an input that the step lacks."""
+        """The whole batch, [input]; None for an input that the step lacks. A `divided` case has none: see inputs()."""
         return self._inputs(step, 0, self.microbatches)
 
     def batch_target(self, step):
@@ -191,17 +200,35 @@ class Case:
     def target(self, step, microbatch):
         return self._target(step, microbatch, microbatch + 1)
 
+    def pieces(self, inputs, microbatch):
+        """The inputs of a micro-batch, as views of a whole batch: of leaves that the caller made of batch_inputs()."""
+        chunks = [entry["chunk"] for entry in self.json["inputs"]]
+        return [self._rows(x, chunk, microbatch, microbatch + 1) for x, chunk in zip(inputs, chunks, strict=True)]
+
+    def needs_gradients(self, step, microbatch):
+        """Whether the inputs of real numbers of a micro-batch require gradients."""
+        step = self.steps[step]
+        some = step["microbatches"][microbatch].get("input_gradients", True)
+        return step["kind"] == "train" and self.json["input_gradients"] and some
+
     def _inputs(self, step, begin, end):
         entries = self.json["inputs"]
-        return [self._rows(f"step/{step}/input/{entry['name']}", entry["chunk"], begin, end) for entry in entries]
+        return [self._given(f"step/{step}/input/{entry['name']}", entry["chunk"], begin, end) for entry in entries]
 
     def _target(self, step, begin, end):
-        return self._rows(f"step/{step}/target", self.json["target"], begin, end)
+        return self._given(f"step/{step}/target", self.json["target"], begin, end)
 
-    def _rows(self, name, chunk, begin, end):
+    def _given(self, name, chunk, begin, end):
+        if not self.is_divided:
+            return self._rows(self.tensors.get(name), chunk, begin, end)
+        if end - begin != 1:
+            raise ValueError(f"case {self.id}: its user divides the batch; take the inputs and targets of each micro-batch")
+        return self.tensors.get(f"{name}/{self.first_microbatch + begin}")
+
+    def _rows(self, whole, chunk, begin, end):
         """Those of the micro-batches from `begin` to before `end`. Of n rows the first n mod m micro-batches get one more than
         the others."""
-        whole, count = self.tensors.get(name), self._of_microbatches
+        count = self._of_microbatches
         if whole is None or chunk == "replicate" or end - begin == count:
             return whole
         rows, more = divmod(whole.shape[chunk["dim"]], count)
@@ -224,15 +251,26 @@ class Case:
     def extras(self):
         """The names of what many cases lack and this one has: a backend declines those that it does not implement, since
         ignoring one means running a different case. Of the loss: "class_weights", "added", "local_losses",
-        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip", "resumes"."""
+        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip", "resumes"; of the
+        backward: "accumulation_hooks", "weight_closures". (Hooks on values are an operator: see operators().)"""
         optimizer = dict(self.json["optimizer"] or {})
         if optimizer.get("kind") == "adamw":
             del optimizer["weight_decay"]
         found = {name for name in ("class_weights", "added") if name in self.json["loss"]}
         found |= {name for name in ("weight_decay", "loss_scale", "skip_nonfinite", "clip") if optimizer.get(name)}
         found |= {"local_losses" for stage in range(self.stages) if self.local_losses(stage)}
-        found |= {"resumes"} if self.json.get("resumes") else set()
+        found |= {name for name in ("resumes", "accumulation_hooks", "weight_closures") if self.json.get(name)}
         return found | {"loss_divisor" for step in self.steps if "loss_divisor" in step}
+
+    def givens(self):
+        """How the user gives batches and takes their results, in this case and in few others; a backend declines those that
+        it does not name. "divided"; "whole_gradients"; "some_gradients": inputs that require gradients in some
+        micro-batches only; "early_exits": micro-batches of an evaluation that leave at an early stage."""
+        found = {name for name in ("divided", "whole_gradients") if self.json.get(name)}
+        entries = (entry for step in self.steps for entry in step.get("microbatches", ()))
+        found |= {"some_gradients" for entry in entries if "input_gradients" in entry}
+        early = (entry for form in self.program["programs"] for stage in form["stages"][:-1] for entry in stage["outputs"])
+        return found | {"early_exits" for entry in early if entry["to"] == "model"}
 
     def loss_weight(self, step, microbatch):
         """The initial gradient of the backward of each loss of a micro-batch; contains the optimizer's loss_scale."""

@@ -8,7 +8,7 @@ from .tensors import bf16_to_f32
 
 NOUNS = {
     "partial": "partial gradient", "grad": "gradient", "grad-norm": "norm of all gradients", "param": "parameter",
-    "optimizer-state": "optimizer state"
+    "optimizer-state": "optimizer state", "accumulated": "gradient in the hook"
 }  # fmt: skip
 
 

@@ -75,9 +75,11 @@ class CaseTest(pytest.Item):
         if reason := self._backend.declines(case):
             pytest.skip(reason)
         with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "rank0.safetensors")
-            self._backend.run(case, self._backend.prepare(case)).write(file)
-            judged = judge(case, [file], self._delivers, rank_of)
+            made = self._backend.by_rank(case, self._backend.run(case, self._backend.prepare(case)))
+            files = {os.path.join(folder, f"rank{rank}.safetensors"): results for rank, results in made.items()}
+            for file, results in files.items():
+                results.write(file)
+            judged = judge(case, list(files), self._delivers, rank_of)
             verdict = Verdict(entry.case, entry.schedule, entry.ranks, "own", *judged)
         if verdict.is_failure():
             raise Wrong(verdict.sentence())

@@ -8,14 +8,14 @@ import numpy as np
 from .tensors import write_tensors
 
 KINDS = (
-    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer",
-    "param", "optimizer-state"
+    "forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "accumulated", "grad",
+    "grad-norm", "buffer", "param", "optimizer-state"
 )  # fmt: skip
 # In the order in which a step produces them.
 PHASES = (
     ("forward", "output"),
     ("loss",),
-    ("backward", "partial", "input-grad", "hook-calls"),
+    ("backward", "partial", "input-grad", "hook-calls", "accumulated"),
     ("grad",),
     ("grad-norm",),
     ("buffer",),

@@ -53,6 +53,16 @@ class Split(Toy):
         results = super().run(case, prepared)
         return Results({k: x for k, x in results.items() if zlib.crc32(k.split("/", 4)[4].encode()) % self.world_size == self.rank})
 
+class AllRanks(Toy):
+    """One process with the results of each rank: the last one says something else of a gradient, if it is told to."""
+    def run(self, case, prepared):
+        whole = super().run(case, prepared)
+        of_rank = [Results(whole) for _ in range(case.ranks)]
+        if os.environ.get("FAULT") == "copy" and case.id == "exact-mlp-mean":
+            key = next(k for k in whole if "/grad/" in k)
+            of_rank[-1][key] = of_rank[-1][key] + 1
+        return of_rank[1:] if os.environ.get("FAULT") == "few" and case.id == "exact-mlp-mean" else of_rank
+
 class Declines(Toy):
     operators = ()
     schedules = ["1f1b", "gpipe"]
@@ -165,6 +175,17 @@ class Backends(InFolder):
         self.assertEqual(code, 1)
         self.assertEqual(lines[0], f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 1: ValueError: no more{line_of('no more')}")
         self.assertTrue(lines[1].startswith("PASS exact-mlp-sum"), lines)
+
+    def test_the_results_of_each_rank_from_one_process(self):
+        code, lines, errors, report = self.faulty("AllRanks")
+        self.assertEqual((code, len(lines)), (0, 2), (lines, errors))
+        files = os.path.join(report, "results", "own-2", "1f1b", "exact-mlp-sum")
+        self.assertEqual(sorted(os.listdir(files)), ["rank0.safetensors", "rank1.safetensors"])
+        for fault, words in ("copy", "rank 1: ranks disagree on 0/grad/"), ("few", "TypeError: run() returned list; expected "):
+            code, lines, _, _ = self.faulty("AllRanks", FAULT=fault)
+            self.assertEqual(code, 1)
+            self.assertIn(words, lines[0])
+            self.assertTrue(lines[1].startswith("PASS exact-mlp-sum"), lines)
 
     def test_unsupported_and_unjudged_cases_are_counted_and_do_not_pass(self):
         code, lines, _, _ = self.faulty("Declines")

@@ -102,6 +102,23 @@ class Files(unittest.TestCase):
         self.assertEqual(case.extras(), {"class_weights", "clip", "loss_divisor", "loss_scale"})
         self.assertEqual((case.loss_divisor(0), case.loss_divisor(1)), (4.0, 1))
 
+    def test_ways_to_give_a_batch_are_declined_unless_named(self):
+        self.assertEqual(load(self.case).givens(), set())
+        self.change("case.json", lambda document: document.update(divided=True))
+        self.assertIn("a batch that its user divides", self.planned(Toy())["why"])
+        self.assertTrue(self.planned(type("Divided", (Toy,), {"givens": ("divided",)})())["supported"])
+        with self.assertRaisesRegex(ValueError, "its user divides the batch"):
+            load(self.case).batch_inputs(0)
+
+        def edit(document):
+            document.update(divided=True, whole_gradients=True, input_gradients=True)
+            document["steps"][0]["microbatches"][1]["input_gradients"] = False
+
+        self.change("case.json", edit)
+        case = load(self.case)
+        self.assertEqual(case.givens(), {"divided", "whole_gradients", "some_gradients"})
+        self.assertEqual([case.needs_gradients(0, m) for m in (0, 1)], [True, False])
+
     def test_a_divisor_is_positive(self):
         self.change("case.json", lambda document: document["steps"][0].update(loss_divisor=0))
         self.assertIn("case.json: steps[0].loss_divisor: expected more than 0, got 0", self.refusal())
@@ -124,6 +141,21 @@ class Files(unittest.TestCase):
         self.assertNotIn("replicas", Toy().describe()["features"])
         self.change("case.json", lambda document: [edit(document), document.update(shards_parameters=True)])
         self.assertIn("parameters divided among replicas", self.planned(several)["why"])
+
+    def test_offloads_are_declined_by_backends_that_do_not_know_them(self):
+        path = os.path.join(self.case, "schedule.csv")
+        with open(path, newline="", encoding="utf-8") as file:
+            text = file.read()
+        self.assertFalse(load(self.case).offloads)
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            file.write(text.replace("0F0,", "0F0,0OFFLOAD0,0RELOAD0,", 1))
+        self.assertTrue(load(self.case).offloads)
+        self.assertEqual(self.planned(Toy())["why"], "OFFLOAD and RELOAD of activations")
+        able = type("Able", (Toy,), {"offloads": True})()
+        self.assertTrue(self.planned(able)["supported"])
+        self.assertIn("offload", able.describe()["features"])
+        self.assertNotIn("offload", Toy().describe()["features"])
+        self.assertEqual(load(self.case).backward_order(0), load(self.case).forward_order(0))
 
     def planned(self, backend):
         (answer,) = backend.plan({"cases": [{"id": "x", "schedule": "1f1b", "folder": self.case}]}, "/")

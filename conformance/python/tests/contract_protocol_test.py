@@ -15,6 +15,7 @@ PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
 KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param",
          "optimizer-state"]
 THREE = "exact-mlp-*"
+OFFLOADED = "exact-offload-1f1b"
 CASES = ["exact-mlp-sum", "exact-mlp-mean", "exact-mlp-bf16"]  # those of the pattern, in the order of a job
 holder = tempfile.TemporaryDirectory()
 FOLDER = holder.name
@@ -27,9 +28,10 @@ def setUpModule():
     with open(os.path.join(FOLDER, "player.toml"), "w", encoding="utf-8") as file:
         file.write('schema = "plumbline-backend/1"\nargv = ["python3", "player.py"]\n')
     for case in (THREE, "boundary-hooks", "train-mlp", "recurrent-bounded", "clip-read", "clip-bounded", "skip-overflow-clip",
-                 "exact-dp-mlp"):
+                 "exact-dp-mlp", OFFLOADED):
         report = os.path.join(FOLDER, "source", case.strip("-*"))
-        ended = plumbline("run", "--case", case, "--schedule", "gpipe", "--ranks", "2", "--report", report)
+        schedule = "own" if case == OFFLOADED else "gpipe"
+        ended = plumbline("run", "--case", case, "--schedule", schedule, "--ranks", "2", "--report", report)
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -42,7 +44,7 @@ class Played(unittest.TestCase):
     def setUpClass(cls):
         cls.describe = json.loads(plumbline("backend", "describe").stdout)
 
-    def play(self, cases, delivers=KINDS, **options):
+    def play(self, cases, delivers=KINDS, schedule="gpipe", **options):
         """{case: verdict} of the player with these options, and what plumbline printed."""
         describe = {key: self.describe[key] for key in ("protocol", "libtorch", "order")} | options.pop("describe", {})
         describe |= {"name": "player", "version": "1", "schedules": "any", "level": "program", "delivers": delivers}
@@ -51,7 +53,7 @@ class Played(unittest.TestCase):
             json.dump(options | {"describe": {k: v for k, v in describe.items() if v is not None}, "source": source}, file)
         report = os.path.join(FOLDER, "report")
         shutil.rmtree(report, ignore_errors=True)
-        words = ["--case", cases, "--schedule", "gpipe", "--ranks", "2", "--report", report]
+        words = ["--case", cases, "--schedule", schedule, "--ranks", "2", "--report", report]
         ended = plumbline("run", "--backend", "player.toml", *words)
         with open(os.path.join(report, "report.json"), encoding="utf-8") as file:
             return {v["case"]: v for v in json.load(file)["verdicts"]}, ended.stdout + ended.stderr
@@ -96,6 +98,11 @@ class Deliveries(Played):
         self.assert_play("exact-dp-mlp", "unsupported", reason)
         self.assert_play("exact-dp-mlp", "pass", describe={"features": ["replicas"]})
         self.assert_play("exact-dp-mlp", "fail", "gradient", describe={"features": ["replicas"]}, changes=[["/grad/", "other value"]])
+
+    def test_offloads_need_a_backend_with_this_feature(self):
+        reason = "its schedule has OFFLOAD and RELOAD, and the backend does not name the feature 'offload'"
+        self.assert_play(OFFLOADED, "unsupported", reason, schedule="own")
+        self.assert_play(OFFLOADED, "pass", schedule="own", describe={"features": ["offload"]})
 
     def test_a_case_without_a_value_to_compare_does_not_pass(self):
         self.assert_play("train-mlp", "skipped", "nothing to compare", delivers=["grad", "forward"])

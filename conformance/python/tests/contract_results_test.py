@@ -63,7 +63,9 @@ class Derived:
         optimizer = self.case["optimizer"]
         self.details = optimizer is None
         self.trainable = {p["name"] for p in self.program["parameters"] if p["requires_grad"]}
-        self.hooked = set(self.trainable) if self.case["parameter_hooks"] else set()
+        self.hooked = (
+            set(self.trainable) if self.case["parameter_hooks"] or self.case.get("accumulation_hooks") else set()
+        )
         self.with_gradient = set()
         saved = [name for name in read_tensors(os.path.join(folder, "tensors.safetensors")) if name.startswith("optimizer/")]
         self.updated = {name.split("/")[1] for name in saved}
@@ -146,6 +148,8 @@ class Derived:
             self.detail(f"{step}/partial/{s}/{microbatch}/{name}")
             if name in self.hooked:
                 self.calls[self.detail(f"{step}/hook-calls/{s}/{microbatch}/{name}")] = 1
+            if name in self.hooked and self.case.get("accumulation_hooks"):
+                self.detail(f"{step}/accumulated/{s}/{microbatch}/{name}")
 
 
 class ResultsFollowFromTheFiles(unittest.TestCase):

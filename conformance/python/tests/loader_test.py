@@ -24,6 +24,7 @@ from plumbline_case import FormatError  # noqa: E402
 from plumbline_case.torch import Results, load, read_tensors, separate_gradients, write_tensors  # noqa: E402
 from plumbline_case.torch.expected import differences  # noqa: E402
 from plumbline_case.torch.one_process import run_case  # noqa: E402
+from plumbline_case.torch.unchanged import unchanged  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 
@@ -89,6 +90,8 @@ class EveryCase(unittest.TestCase):
                     roots = [loss for loss in losses.values() if trains and loss.requires_grad]
                     if roots:
                         torch.autograd.backward(roots, [torch.full_like(x, case.loss_weight(first, m)) for x in roots])
+                        if model.weight_closures:
+                            model.weight_closures.take()()
                         separate_gradients(model)
                 for name, parameter in model.named_parameters():
                     if parameter.grad is not None:
@@ -170,6 +173,34 @@ class EveryCase(unittest.TestCase):
             case = load(folder)
             pipe = pipeline(case.model(border=lambda stage: pipe_split()), mb_args=tuple(case.inputs(0, 0)))
             self.assertEqual(pipe.num_stages, case.stages)
+
+
+class UsersModule(unittest.TestCase):
+    def told(self, change):
+        module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        try:
+            with unchanged([module]):
+                change(module)
+        except ValueError as error:
+            return str(error)
+        return "unchanged"
+
+    def test_a_change_is_found(self):
+        own = torch.nn.Parameter(torch.ones(2, 2))
+        for what, change in {
+            "module '0', the mode": lambda m: m[0].eval(),
+            "module '0', hooks": lambda m: m[0].register_forward_hook(lambda *_: None),
+            "module 'more'": lambda m: m.add_module("more", torch.nn.ReLU()),
+            "parameter '0.weight', its identity": lambda m: setattr(m[0], "weight", own),
+            "parameter '0.weight', whether it requires a gradient": lambda m: m[0].weight.requires_grad_(False),
+            "parameter '0.weight', hooks": lambda m: m[0].weight.register_hook(lambda g: g),
+            "parameter '0.bias', hooks": lambda m: m[0].bias.register_post_accumulate_grad_hook(lambda _: None),
+            "buffer '1.running_mean', its identity": lambda m: setattr(m[1], "running_mean", torch.ones(2)),
+        }.items():
+            self.assertIn(what, self.told(change))
+
+    def test_training_changes_nothing(self):
+        self.assertEqual(self.told(lambda module: module(torch.ones(3, 2)).sum().backward()), "unchanged")
 
 
 class Strictness(unittest.TestCase):

@@ -176,6 +176,14 @@ class Schemas(unittest.TestCase):
                 for stage in program["stages"]:
                     self.check_values(path, stage)
 
+    def test_a_stage_lists_the_parameters_and_buffers_of_which_it_has_a_copy(self):
+        """In every program, whether or not that one uses them."""
+        for path, name, document in self.documents:
+            for kind in ("parameters", "buffers") if name == "program" else ():
+                owned = [{e["name"] for e in document[kind] if s in e["stages"]} for s in range(document["stages"])]
+                for program in document["programs"]:
+                    self.assertEqual([{e["name"] for e in stage[kind]} for stage in program["stages"]], owned, path)
+
     def test_slices_and_indices_are_in_range(self):
         slices = 0
         for path, name, document in self.documents:

@@ -1,12 +1,13 @@
 """A backend of plumbline: PyTorch's own torch.distributed.pipelining, on the CPU over gloo.
 
-usage: adapter.py [--stages manual|static|traced] [--alone] describe
-       adapter.py [--stages ...] [--alone] plan --job J
-       adapter.py [--stages ...] [--alone] run --job J --out D
+usage: adapter.py [--stages manual|static|traced] [--alone] [--reentrant] describe
+       adapter.py [--stages ...] [--alone] [--reentrant] plan --job J
+       adapter.py [--stages ...] [--alone] [--reentrant] run --job J --out D
 
 `run` starts its ranks itself, or under torchrun or mpirun is one of them (plumbline_case/torch_distributed/gloo.py).
 support.py states which cases are supported; execution.py turns a case into stages and a schedule. With --alone the cases
-in which the adapter does a user's work run without that help (help.py). replicas.py has data-parallel replicas.
+in which the adapter does a user's work run without that help (help.py). Stages that are recomputed are checkpoints that are
+not reentrant; with --reentrant they are reentrant ones, and no other case runs. replicas.py has data-parallel replicas.
 """
 
 import argparse
@@ -18,9 +19,9 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 from help import helps, why_not_alone  # noqa: E402
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
-from support import Files, why_not, why_not_replicated  # noqa: E402
+from support import Files, why_not, why_not_reentrant, why_not_replicated  # noqa: E402
 
-TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "optimizer-state", "hook-calls")
+TRACED = ("output", "loss", "grad", "grad-norm", "buffer", "param", "optimizer-state", "hook-calls", "accumulated")
 MODULES = ("forward", "backward", "input-grad", *TRACED)
 DELIVERS = {"manual": MODULES, "static": MODULES, "traced": TRACED}
 
@@ -30,15 +31,18 @@ class Pipelining(GlooBackend):
     imports = ("torch.distributed.pipelining", "torch.utils.checkpoint")
 
     replicas = shards_parameters = True
+    extras = ("accumulation_hooks", "weight_closures")
+    givens = ("divided", "whole_gradients", "some_gradients")
 
-    def __init__(self, stages, alone):
+    def __init__(self, stages, alone, reentrant):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")
-        self.name = f"torch.distributed.pipelining ({stages} stages{', alone' if alone else ''})"
-        self.stages, self.alone, self.delivers = stages, alone, DELIVERS[stages]
+        self.name = f"torch.distributed.pipelining ({stages}{', reentrantly recomputed' if reentrant else ''} stages{', alone' if alone else ''})"
+        self.stages, self.alone, self.reentrant, self.delivers = stages, alone, reentrant, DELIVERS[stages]
 
     def why_not(self, case):
         parts, traced = [Files(case.of_replica(number)) for number in range(case.replicas)], self.stages == "traced"
         reasons = [why_not(files, self.version, traced) for files in parts] + [why_not_replicated(case, traced)]
+        reasons += [why_not_reentrant(parts[0])] if self.reentrant else []
         reasons += [why_not_alone(parts[0], self.version)] if self.alone else []
         return next(filter(None, reasons), None)
 
@@ -56,5 +60,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="adapter.py", description=__doc__.splitlines()[0], add_help=False)
     parser.add_argument("--stages", choices=DELIVERS, default="manual", help="how PyTorch's stages are built")
     parser.add_argument("--alone", action="store_true", help="only cases in which the adapter helps, without that help")
+    parser.add_argument("--reentrant", action="store_true", help="only cases that recompute, by reentrant checkpoints")
     options, verb = parser.parse_known_args()
-    Pipelining(options.stages, options.alone).main(verb)
+    Pipelining(options.stages, options.alone, options.reentrant).main(verb)

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from plumbline_case.torch import load
 from plumbline_case.case import shape_of
 from plumbline_case.torch.modules import WholeModel
+from plumbline_case.torch.unchanged import unchanged
 from torch.distributed import pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
@@ -25,7 +26,8 @@ DEVICE = torch.device("cpu")
 
 class Execution:
     """`backend` is the adapter. Its `stages` are how stages are built: "manual" (PipelineStage, which infers shapes at run
-    time), "static" (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help."""
+    time), "static" (PipelineStage with all shapes given) or "traced" (pipeline()). `alone`: without the adapter's help. `reentrant`: the kind of
+    torch.utils.checkpoint that recomputes."""
 
     def __init__(self, folder, backend):
         case = load(folder)
@@ -35,7 +37,7 @@ class Execution:
         kinds = set(backend.delivers) & set(self.case.json["results"])
         self.recorder = Recorder(kinds, self.case, self.replicas.loss_factor())
         self.step = 0
-        self.kind, self.alone = backend.stages, backend.alone
+        self.kind, self.alone, self.reentrant = backend.stages, backend.alone, backend.reentrant
         self.own = self.files.placement()[self.replicas.rank]
         self.modules = {}
         stages = self._traced() if self.kind == "traced" else self._manual()
@@ -43,28 +45,33 @@ class Execution:
         self.parameters = Parameters(self.case, roots, self.replicas, self.alone)
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
-        batches = [x for i, step in enumerate(self.case.steps) if "microbatches" in step for x in self.case.batch_inputs(i)]
+        steps = [i for i, step in enumerate(self.case.steps) if "microbatches" in step]
+        # An input that is None is so for every micro-batch of a step.
+        batches = [x for i in steps for x in self.case.inputs(i, 0)]
         # PyTorch accepts None only as a keyword argument; and the case may require keywords.
         self.by_keyword = self.kind != "traced" and (self.case.json["keyword_inputs"] or any(x is None for x in batches))
         self.schedule = self._schedule(stages)
-        if self.case.json["parameter_hooks"]:
-            for _, name, parameter in self.parameters.all():
-                if parameter.requires_grad:
-                    parameter.register_hook(self.recorder.doubling(name))
+        for _, name, parameter in self.parameters.all():
+            if parameter.requires_grad and self.case.json["parameter_hooks"]:
+                parameter.register_hook(self.recorder.doubling(name))
+            if parameter.requires_grad and self.case.json.get("accumulation_hooks"):
+                parameter.register_post_accumulate_grad_hook(self.recorder.after_accumulation(name))
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
     def _manual(self):
-        self.modules = {s: Routed(self.case, s, self.recorder, self._weighed).train() for s in self.own}
+        self.modules = {s: Routed(self.case, s, self.recorder, self._weighed, self.reentrant).train() for s in self.own}
         share([module.stage for module in self.modules.values()])
         for step in before_batches(self.case):
             self._freeze(step, [*itertools.chain(*(module.stage.named_parameters() for module in self.modules.values()))])
         return [self._stage(s, module) for s, module in self.modules.items()]
 
     def _stage(self, index, module):
-        shapes = self._shapes(index) if self.kind == "static" else {}
+        options = self._shapes(index) if self.kind == "static" else {}
+        if module.stage.weight_closures:
+            options["dw_builder"] = module.stage.weight_closures.take
         replicated = self.replicas.replicated(module, index)
-        stage = pipelining.PipelineStage(replicated, index, self.case.stages, DEVICE, group=self.replicas.pipeline, **shapes)
+        stage = pipelining.PipelineStage(replicated, index, self.case.stages, DEVICE, group=self.replicas.pipeline, **options)
         if self.case.json["recompute"] == "except-last":
             stage.register_forward_context(module.told)
         self.recorder.watch(stage, module)
@@ -75,7 +82,8 @@ class Execution:
         """The arguments of a static stage: what it takes and makes of a micro-batch that went through the model."""
         step = self._first_step()
         train = self.case.steps[step]["kind"] == "train"
-        values = [leaf(self.case.json, x) if train else x for x in self.case.inputs(step, 0)]
+        needed = self.case.needs_gradients(step, 0)
+        values = [leaf(x) if needed else x for x in self.case.inputs(step, 0)]
         masks = self._masks(step, range(self.case.stages), 0)
         quiet = Recorder(set(), self.case)
         for s in range(index + 1):
@@ -87,7 +95,8 @@ class Execution:
         step = self._first_step()
         model = Traceable(self.case, lambda stage: pipelining.pipe_split()).train()
         masks = self._masks(step, range(self.case.stages), 0)
-        pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
+        with unchanged([model]):
+            pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
         stages = []
         for index in self.own:
             stage = pipe.build_stage(index, DEVICE)
@@ -191,16 +200,18 @@ class Execution:
         for module in self.modules.values():
             if isinstance(module, Routed):
                 module.train(train)
-                module.form = self.case.program["programs"][step["microbatches"][0]["program"]]
+                module.begin([self.case.program["programs"][m["program"]] for m in step["microbatches"]])
         given = Given(self.case, number, self.by_keyword) if self.has_first else None
-        if given and given.divided:
+        if self.case.is_divided or given and given.divided:
             args, keywords = (), self._one_by_one(number, given)
         else:
             args, keywords = given.whole() if given else ((), {})
             keywords |= self._whole_masks(number) | ({"target": self._target(number)} if self._has_target(step) else {})
         if self.has_last:
             keywords |= {"losses": (losses := [])}
-        with contextlib.nullcontext() if train else torch.no_grad():
+        # DDP and FSDP have parameters and hooks of their own.
+        users = [module.stage for module in self.modules.values() if isinstance(module, Routed)] * (self.replicas.count == 1)
+        with contextlib.nullcontext() if train else torch.no_grad(), unchanged(users):
             merges = self._output_rows(step)
             asked = bool(merges) or self.alone
             self.recorder.outputs_of_stages = not asked
@@ -218,14 +229,14 @@ class Execution:
 
     def _one_by_one(self, step, given):
         """The arguments of a step whose user has divided the batch."""
-        inputs = given.one_by_one()
+        inputs = given.one_by_one() if given else [((), {})] * self.case.microbatches
         masks = [self._masks(step, self.own, m) for m in range(self.case.microbatches)]
         divided = {
             "arg_mbs": [args for args, _ in inputs],
             "kwarg_mbs": [keywords | masks[m] for m, (_, keywords) in enumerate(inputs)],
         }
         if self._has_target(self.case.steps[step]):
-            divided["target_mbs"] = list(torch.tensor_split(self._target(step), self.case.microbatches))
+            divided["target_mbs"] = self._targets(step)
         return divided
 
     def _gradients(self):
@@ -233,7 +244,7 @@ class Execution:
             self.recorder.put("grad", None, None, name, gradient)
 
     def _hook_calls(self):
-        if self.case.json["parameter_hooks"]:
+        if self.case.json["parameter_hooks"] or self.case.json.get("accumulation_hooks"):
             for stage, name in self.recorder.called():
                 self.recorder.hook_calls(stage, name, self.case.microbatches)
         if self.case.json["boundary_hooks"]:
@@ -254,19 +265,25 @@ class Execution:
     def _has_target(self, step):
         return self.has_last and step["loss"]
 
+    def _targets(self, step):
+        """Those of a batch that is given one by one."""
+        if self.case.is_divided and self.case.steps[step]["target"]:
+            return [self.case.target(step, m) for m in range(self.case.microbatches)]
+        return list(torch.tensor_split(self._target(step), self.case.microbatches))
+
     def _target(self, step):
         """PyTorch requires a target for every loss: an unused one if the case has none."""
-        target = self.case.batch_target(step)
+        target = self.case.batch_target(step) if self.case.steps[step]["target"] else None
         if target is None and not self.alone and self.case.json["loss"]["kind"] in ("sum", "output"):
             return torch.zeros(self.case.microbatches)
         return target
 
     def _output_rows(self, step):
         """Rows of each micro-batch, by output: used to split PyTorch's merged outputs. Empty if PyTorch cannot merge
-        them (scalars): then the stage's outputs are recorded instead."""
+        them (scalars, sequences of several lengths): then the stage's outputs are recorded instead."""
         programs = [self.case.program["programs"][m["program"]]["stages"][-1] for m in step["microbatches"]]
         shapes = [[shape_of(p, output) for output in p["outputs"]] for p in programs]
-        if any(not shape for of_one in shapes for shape in of_one):
+        if self.case.is_divided or any(not shape for of_one in shapes for shape in of_one):
             return []
         return [[of_one[i][0] for of_one in shapes] for i in range(len(shapes[0]))]
 

@@ -16,10 +16,12 @@ class Recorder:
         self._step, self._stage, self._microbatch = None, None, None
         self.outputs_of_stages = False  # whether outputs are recorded as the last stage makes them, not as step() returns them
         self._calls = collections.Counter()
+        self._found = {}  # by stage, micro-batch and parameter: .grad in the last call of a hook after an accumulation
 
     def begin(self, step):
         self._step = step
         self._calls.clear()
+        self._found.clear()
 
     def end(self):
         self._step = None
@@ -37,6 +39,8 @@ class Recorder:
 
         def during(chunk, call, *args, **kwargs):
             self._stage, self._microbatch = stage.stage_index, chunk
+            if routed and routed.forms:
+                routed.select(chunk)
             result = call(chunk, *args, **kwargs)
             self._stage, self._microbatch = None, None
             return result
@@ -99,6 +103,16 @@ class Recorder:
 
         return hook
 
+    def after_accumulation(self, name):
+        """A user's hook on a parameter that is called after each accumulation: counts the call, and keeps .grad."""
+
+        def hook(parameter):
+            self._calls[self._stage, self._microbatch, name] += 1
+            if self._microbatch is not None:
+                self._found[self._stage, self._microbatch, name] = parameter.grad.clone()
+
+        return hook
+
     def counting(self, stage, name):
         """A user's hook for a value of another stage: only counts the call."""
 
@@ -114,3 +128,4 @@ class Recorder:
     def hook_calls(self, stage, name, microbatches):
         for m in range(microbatches):
             self.put("hook-calls", stage, m, name, torch.tensor(self._calls[stage, m, name]))
+            self.put("accumulated", stage, m, name, self._found.get((stage, m, name)))

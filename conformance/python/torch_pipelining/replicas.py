@@ -29,7 +29,7 @@ class Replicas:
     """This rank's place among the replicas of a case, and its stages as theirs."""
 
     def __init__(self, case, timeout):
-        self.case = case
+        self.case, self.count = case, case.replicas
         self.number, self.rank = divmod(dist.get_rank(), case.pipeline_ranks)
         self.pipeline, self._peers = _groups(case.pipeline_ranks, case.replicas, timeout)
 

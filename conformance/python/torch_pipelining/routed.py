@@ -15,21 +15,30 @@ class Routed(nn.Module):
     write it.
     """
 
-    def __init__(self, case, index, recorder, weighed):
-        """weighed(loss): a loss of this stage as a result, and the gradient from which its backward begins."""
+    def __init__(self, case, index, recorder, weighed, reentrant=False):
+        """weighed(loss): a loss of this stage as a result, and the gradient from which its backward begins. `reentrant`: the
+        kind of torch.utils.checkpoint that recomputes the stage."""
         super().__init__()
         self.stage = case.stage(index)
-        self._weighed = weighed
+        self._weighed, self._reentrant = weighed, reentrant
         self._index, self._recorder = index, recorder
         self._last = index == case.stages - 1
         self._has_hooks = case.json["boundary_hooks"]
         self._recompute, self._microbatches = case.json["recompute"], case.microbatches
         self._microbatch = None  # while PyTorch tells it
         self._inputs = [entry["name"] for entry in case.json["inputs"]]
-        self.form = case.program["programs"][0]  # of the current step: it decides which gradients exist
+        self.forms = []  # of the current step, by micro-batch
+        self.form = case.program["programs"][0]  # of the current micro-batch: it decides which gradients exist
         self._boundaries = {b["name"]: b for b in self.form["boundaries"]}
         self._takes = self.takes()
         self._gives = [name for name, b in self._boundaries.items() if b["producer"] <= index < max(b["consumers"])]
+
+    def begin(self, forms):
+        """A step: the programs of its micro-batches."""
+        self.forms, self.form = forms, forms[0]
+
+    def select(self, microbatch):
+        self.form = self.forms[microbatch]
 
     def takes(self):
         """Names of boundaries in the order of their arrival; None on the first stage."""
@@ -77,7 +86,11 @@ class Routed(nn.Module):
         kept = self._recompute == "never" or self._recompute == "except-last" and self._microbatch == self._microbatches - 1
         if kept or not self.training:
             return self.stage(*inputs, **masks)
-        return checkpoint(self.stage, *inputs, use_reentrant=False, **masks)
+        if not self._reentrant:
+            return checkpoint(self.stage, *inputs, use_reentrant=False, **masks)
+        # It takes no keywords, and makes no gradient unless an argument requires one: users give it one of no use.
+        unused = torch.zeros((), requires_grad=True)
+        return checkpoint(lambda _, *given: self.stage(*given, **masks), unused, *inputs, use_reentrant=True)
 
     @contextlib.contextmanager
     def told(self, info):

@@ -58,6 +58,17 @@ def why_not(files, version, traced):
     return _traced(files) if traced else _values(files)
 
 
+def why_not_reentrant(files):
+    """None if reentrant checkpoints change how PyTorch runs the case, and can run it, else the reason."""
+    if files.case["recompute"] == "never":
+        return "nothing is recomputed: the backend without --reentrant runs it"
+    if any(letter == "I" for row in files.computations() for _, letter, _ in row):
+        return "a backward in halves: a reentrant checkpoint refuses a backward to some of its inputs only"
+    if any(e["to"] == "loss" for p in files.program["programs"] for stage in p["stages"] for e in stage["outputs"]):
+        return "losses of early stages: the first forward of a reentrant checkpoint makes them without a graph"
+    return None
+
+
 def why_not_replicated(case, traced):
     """None if DDP, or FSDP where the case divides parameters, can keep its replicas equal, else the reason."""
     if case.replicas == 1:
@@ -214,6 +225,10 @@ def _accumulators(files, version):
 
 def _shared_leaves(files):
     """Up to 2.12, step() takes whole batches only."""
+    if files.case.get("divided") or any("input_gradients" in m for s in files.case["steps"] for m in s.get("microbatches", ())):
+        return "micro-batches that the user gives one by one: step() takes whole batches only (up to 2.12)"
+    if files.case.get("whole_gradients"):
+        return None
     program = files.program["programs"][0]["stages"][0]
     replicated = {entry["name"] for entry in files.case["inputs"] if entry["chunk"] == "replicate"}
     for entry in program["inputs"]:
@@ -224,6 +239,8 @@ def _shared_leaves(files):
 
 
 def _traced(files):
+    if files.case.get("weight_closures"):
+        return "weight gradients apart from autograd: a traced pipe does not trace the user's autograd function"
     if any(step["kind"] == "eval" for step in files.case["steps"]):
         return "evaluation: a traced pipe keeps the mode in which it was traced"
     if any(step["kind"] in ("freeze", "unfreeze") for step in files.case["steps"]):

@@ -8,6 +8,7 @@
 
 #include "conformance/report/page/page_parts.h"
 #include "runtime/io/write_text.h"
+#include "runtime/text/filled.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -16,17 +17,6 @@ struct PageRow {
   std::string case_id, title;
   reference::Truth truth = reference::Truth::Exact;
 };
-
-/// Replaces each {{place}} of `form` by its text.
-std::string filled(std::string_view form, const std::map<std::string, std::string>& texts) {
-  std::string whole;
-  for (size_t open; (open = form.find("{{")) != form.npos;) {
-    const size_t close = form.find("}}", open);
-    whole.append(form.substr(0, open)).append(texts.at(std::string(form.substr(open + 2, close - open - 2))));
-    form.remove_prefix(close + 2);
-  }
-  return whole.append(form);
-}
 
 /// Collects the content of the page once: rows, schedules and the verdicts behind each cell.
 class Page {

@@ -131,6 +131,8 @@ at::Tensor Part::forward(const at::Tensor& x) {
     opened = turned(*turn_, x);
   else if (opening_ == Opening::Sum)
     opened = at::sum(x, 1, /*keepdim=*/true).expand({-1, width_});
+  else if (opening_ == Opening::Expand)
+    opened = x.expand({-1, width_});
   return activate(capture::call(fc_, opened), activation_);
 }
 

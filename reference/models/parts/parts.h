@@ -25,6 +25,7 @@ enum class Opening {
   InPlace,  ///< adds 2 in place to the input, which the caller sees
   Turned,   ///< a layer (child "turn") as a product with the transposed input, whose gradient is transposed in memory
   Sum,      ///< the sum of each row in all of its places, so that the gradient of the input has a stride of 0
+  Expand,   ///< the input is [rows, 1], and expanded to the width
 };
 
 /// How a part combines a second value with the first, before its linear layer.

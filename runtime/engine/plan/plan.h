@@ -15,13 +15,15 @@ using PipeSource = std::function<split::Pipe(bool training, const std::vector<at
 
 /// A pair of boundary and consuming stage: the value flows forwards, its gradient backwards.
 struct Channel {
-  int boundary;  ///< index in Pipe::boundaries
+  int boundary;  ///< index in Pipe::boundaries of the first pipe
   int consumer_stage;
   int consumer_input;  ///< index in the inputs of the consuming stage's graph
 };
 
 struct Plan {
-  /// One pipe for each distinct shape of micro-batch, all with the same boundaries.
+  /// One pipe for each distinct shape of micro-batch, all with the same boundaries; whether a gradient returns may
+  /// differ. In an evaluation a pipe may end with an earlier stage (SplitOptions::exits_early), and has the boundaries
+  /// between its stages; the first one never does.
   std::vector<split::Pipe> pipes;
   /// By micro-batch: the index of its pipe in `pipes`.
   std::vector<int> variants;
@@ -30,9 +32,18 @@ struct Plan {
   /// (ascending by boundary, then by consumer).
   std::vector<std::vector<int>> outgoing, incoming;
 
+  /// By pipe, then by channel: the index of its boundary in the pipe; -1 if the pipe ends before its consumer.
+  std::vector<std::vector<int>> boundary_of;
+
   const split::Pipe& pipe(int microbatch) const { return pipes[variants[microbatch]]; }
+  /// Whether the micro-batch goes through that stage, and whether it is the last one to do so.
+  bool enters(int stage, int microbatch) const { return stage < pipe(microbatch).num_stages(); }
+  bool ends_with(int stage, int microbatch) const { return stage + 1 == pipe(microbatch).num_stages(); }
+  /// Whether a value of the micro-batch flows through the channel.
+  bool carries(int channel, int microbatch) const { return boundary_of[variants[microbatch]][channel] >= 0; }
+  /// Precondition: carries().
   const split::Boundary& boundary(int channel, int microbatch) const {
-    return pipe(microbatch).boundaries[channels[channel].boundary];
+    return pipe(microbatch).boundaries[boundary_of[variants[microbatch]][channel]];
   }
   /// Tags are dense from 0: a forward tag and a backward tag for each (channel, micro-batch).
   int64_t tag_count() const { return forward_tag(static_cast<int>(channels.size()), 0); }
@@ -45,7 +56,7 @@ struct Plan {
 };
 
 /// Makes one pipe for each distinct shape among `microbatches` ([micro-batch][input]). Throws InputError if the pipes
-/// of two shapes are cut differently, since they could not share a schedule.
+/// of two shapes are cut differently, since they could not share a schedule; also if one ends early and trains.
 Plan make_plan(const PipeSource& source, bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
 
 /// The distinct stage edges over which values flow, for lowering.

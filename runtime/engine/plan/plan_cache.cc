@@ -37,18 +37,22 @@ schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
   return out;
 }
 
-/// By graph output of `stage` in this replica: its number of consumers (StepPlan::Stage::consumers).
-std::vector<int> count_consumers(const EngineContext& context, const Plan& plan, int stage, int replica) {
-  std::vector<int> count(plan.pipes.front().stages[stage].graph.outputs.size());
+/// By graph output of `stage` in this replica and pipe: its number of consumers (StepPlan::Stage::consumers).
+std::vector<int> count_consumers(const EngineContext& context, const Plan& plan, int stage, int replica, size_t pipe) {
+  const split::Pipe& of_one = plan.pipes[pipe];
+  if (stage >= of_one.num_stages()) return {};
+  std::vector<int> count(of_one.stages[stage].graph.outputs.size());
   int sent_boundary = -1;
   for (int c : plan.outgoing[stage]) {
     const Channel& channel = plan.channels[c];
+    const int boundary = plan.boundary_of[pipe][c];
+    if (boundary < 0) continue;
     const schedule::Schedule& schedule = context.schedule;
     const bool local =
         schedule.rank_of_stage[replica * schedule.stages + channel.consumer_stage] == context.transport.rank();
     if (!local && channel.boundary == sent_boundary) continue;
     if (!local) sent_boundary = channel.boundary;
-    ++count[plan.pipes.front().boundaries[channel.boundary].output];
+    ++count[of_one.boundaries[boundary].output];
   }
   return count;
 }
@@ -78,6 +82,16 @@ schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule
   if (!schedule::has_transport(lowered)) lowered = schedule::lower(lowered, edges);
   schedule::require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
   return lowered;
+}
+
+std::vector<char> offloaded_slots(const EngineContext& context, const std::vector<schedule::Action>& actions) {
+  std::vector<char> offloaded;
+  for (const schedule::Action& action : actions) {
+    if (action.type != schedule::ActionType::OFFLOAD) continue;
+    offloaded.resize(context.stages.size() * context.schedule.microbatches);
+    offloaded[context.index_of(action.stage) * context.schedule.microbatches + action.microbatch] = true;
+  }
+  return offloaded;
 }
 
 void require_tags(const EngineContext& context, const Plan& plan) {
@@ -120,6 +134,7 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   refuse_written_buffers(schedule, pipe);
   made->actions = std::move(
       lowered_for(pipe, schedule, context_.options.replicas, made->backward).ranks[context_.transport.rank()]);
+  made->offloaded = offloaded_slots(context_, made->actions);
   require_tags(context_, made->plan);
   check_recompute(context_.options.recompute, pipe);
   std::map<int, std::vector<std::string>> choices;
@@ -143,7 +158,13 @@ std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
   const split::StageState& state = context_.states.at(stage);
   std::vector<const graph::Graph*> graphs;
   std::vector<std::vector<char>> has_gradient;
+  static const graph::Graph nothing;  // for micro-batches that left the pipeline before
   for (split::Pipe& pipe : plan.pipes) {
+    if (stage >= pipe.num_stages()) {
+      has_gradient.emplace_back();
+      graphs.push_back(&nothing);
+      continue;
+    }
     split::bind(pipe.stages[stage].graph, state);
     has_gradient.push_back(gradients_that_come_back(pipe, stage));
     graphs.push_back(&pipe.stages[stage].graph);
@@ -157,8 +178,10 @@ std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
   added.runner = std::make_unique<GraphStage>(stage, graphs, plan.variants, context_.random, options.recompute,
                                               std::move(partitioned));
   if (options.decorate) added.runner = options.decorate(stage, state, std::move(added.runner));
+  added.consumers.resize(context_.schedule.replicas());
   for (int replica = 0; replica < context_.schedule.replicas(); ++replica)
-    added.consumers.push_back(count_consumers(context_, plan, stage, replica));
+    for (size_t pipe = 0; pipe < plan.pipes.size(); ++pipe)
+      added.consumers[replica].push_back(count_consumers(context_, plan, stage, replica, pipe));
   return choices;
 }
 

@@ -20,8 +20,9 @@ struct StepPlan {
   struct Stage {
     std::unique_ptr<StageRunner> runner;
     const split::StageState* state = nullptr;
-    /// [replica][graph output]: the number of consuming stages on this rank, plus 1 if other ranks hold consumers.
-    std::vector<std::vector<int>> consumers;
+    /// [replica][pipe][graph output]: the number of consuming stages on this rank, plus 1 if other ranks hold
+    /// consumers.
+    std::vector<std::vector<std::vector<int>>> consumers;
     /// Null unless the list gathers the stage's parameters.
     std::unique_ptr<ParameterShards> shards;
   };
@@ -32,6 +33,9 @@ struct StepPlan {
   bool backward = false;                  ///< whether the step has a backward: training with a loss
   std::vector<ParameterCopies> copies;
   std::unique_ptr<transport::AgreedTraffic> traffic;  ///< of boundary values and their gradients; may be null
+  /// By stage (in the order of `stages`), then by micro-batch: whether the list offloads its activations; empty if it
+  /// has no OFFLOAD.
+  std::vector<char> offloaded;
 
   bool shards_parameters() const {
     return std::ranges::any_of(stages, [](const Stage& stage) { return stage.shards != nullptr; });

@@ -16,10 +16,12 @@ void Execution::run() {
         execute_custom(custom_group, actions_.subspan(position_, end - position_));
         step_.courier().release_completed_sends();
         position_ = end;
-      }
-      for (; position_ < end; ++position_) {
+      } else if (end > position_ + 1) {
+        execute_group(end);
+      } else {
         execute_one(actions_[position_]);
         step_.courier().release_completed_sends();
+        ++position_;
       }
     }
   } catch (const PeerError&) {
@@ -27,6 +29,37 @@ void Execution::run() {
   } catch (...) {
     throw_with_position();
   }
+}
+
+/// The group ends before `end`. Its sends stand after it; each leaves as soon as its member has ended, so that it
+/// travels while the other members compute.
+void Execution::execute_group(size_t end) {
+  const auto sends_result_of = [](const schedule::Action& send, const schedule::Action& member) {
+    const bool forward = member.type == schedule::ActionType::F;
+    return send.stage == member.stage && send.microbatch == member.microbatch &&
+           member.type != schedule::ActionType::W &&
+           send.type == (forward ? schedule::ActionType::SEND_F : schedule::ActionType::SEND_B);
+  };
+  size_t sends_end = end;
+  while (sends_end < actions_.size() && schedule::is_send(actions_[sends_end].type)) ++sends_end;
+  std::vector<char>& executed = step_.buffers().sent;
+  executed.assign(sends_end - end, false);
+  const auto execute_at = [&](size_t position) {
+    position_ = position;
+    execute_one(actions_[position]);
+    step_.courier().release_completed_sends();
+  };
+  for (size_t member = position_; member < end; ++member) {
+    execute_at(member);
+    for (size_t send = end; send < sends_end; ++send) {
+      if (executed[send - end] || !sends_result_of(actions_[send], actions_[member])) continue;
+      execute_at(send);
+      executed[send - end] = true;
+    }
+  }
+  for (size_t send = end; send < sends_end; ++send)
+    if (!executed[send - end]) execute_at(send);
+  position_ = sends_end;
 }
 
 void Execution::execute_one(const schedule::Action& action) {

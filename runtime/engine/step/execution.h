@@ -26,6 +26,7 @@ class Execution {
 
  private:
   void execute_one(const schedule::Action& action);
+  void execute_group(size_t end);
   void execute_custom(const CustomFunction& function, std::span<const schedule::Action> actions);
   template <class Work>
   void timed(const schedule::Action& action, Work&& work);

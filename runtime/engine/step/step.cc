@@ -1,5 +1,7 @@
 #include "runtime/engine/step/step.h"
 
+#include <algorithm>
+
 #include "runtime/engine/gradients.h"
 
 namespace plumbline::engine {
@@ -16,16 +18,25 @@ Step::Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool tr
       sums_(context.states, plan.copies, context.transport, context.copy_tags()) {
   const int microbatches = context.schedule.microbatches;
   buffers_.microbatches.resize(context.stages.size() * microbatches);
+  if (!plan.offloaded.empty() && !context.host)
+    context.host = std::make_unique<HostTransfers>(context.options.store ? context.options.store() : file_store());
   if (context.options.trace) result_.trace.reserve(plan.actions.size());
-  if (context.stages.empty() || !context.is_last(context.stages.back())) return;
+  if (std::ranges::none_of(plan.plan.pipes, [&](const split::Pipe& pipe) {
+        return std::ranges::find(context.stages, pipe.num_stages() - 1) != context.stages.end();
+      }))
+    return;
   result_.outputs.resize(microbatches);
   if (context.options.loss) result_.losses.resize(microbatches);
 }
 
 void Step::execute(const schedule::Action& action, StageRunner* substitute) {
   substitute_ = substitute;
-  if (schedule::is_compute(action.type)) require_parameters(action);
   const auto [stage, microbatch] = std::pair(action.stage, action.microbatch);
+  if (schedule::is_compute(action.type)) {
+    require_parameters(action);
+    if (is_offloaded(stage, microbatch))
+      context_.host->require(stage, microbatch, state_of(stage, microbatch).stored, deadline(), waiting_for_host_);
+  }
   switch (action.type) {
     case schedule::ActionType::RECV_F:
       return receive_forward(stage, microbatch);
@@ -46,6 +57,10 @@ void Step::execute(const schedule::Action& action, StageRunner* substitute) {
     case schedule::ActionType::WAIT_SEND_F:
     case schedule::ActionType::WAIT_SEND_B:
       return courier_.wait_send(action);
+    case schedule::ActionType::OFFLOAD:
+      return offload(stage, microbatch);
+    case schedule::ActionType::RELOAD:
+      return context_.host->reload(stage, microbatch, state_of(stage, microbatch).stored);
     case schedule::ActionType::UNSHARD:
       if (shards_of(stage)) shards_of(stage)->begin_gather();
       return;
@@ -72,9 +87,20 @@ void Step::require_parameters(const schedule::Action& action) {
   shards->finish_gather(deadline());
 }
 
+void Step::offload(int stage, int microbatch) {
+  MicrobatchState& state = state_of(stage, microbatch);
+  std::vector<at::Tensor> kept = batch_.inputs[microbatch];
+  kept.push_back(target(microbatch));
+  for (const auto* tensors : {&stage_of(stage).state->parameters, &stage_of(stage).state->buffers})
+    for (const auto& [name, tensor] : *tensors) kept.push_back(tensor);
+  if (context_.is_last(stage))
+    kept.insert(kept.end(), result_.outputs[microbatch].begin(), result_.outputs[microbatch].end());
+  context_.host->offload(stage, microbatch, state.saved, state.inputs, kept, state.stored);
+}
+
 void Step::finish() {
   courier_.finish_sends();
-  result_.times.waiting = courier_.waiting();
+  result_.times.waiting = courier_.waiting() + waiting_for_host_;
   for (const StepPlan::Stage& stage : plan_.stages)
     if (stage.shards) stage.shards->begin_gather();
   for (const StepPlan::Stage& stage : plan_.stages)
@@ -82,11 +108,13 @@ void Step::finish() {
   if (!plan_.backward) return;
   sums_.finish_all(deadline());
   if (context_.options.divide_by_microbatches) divide_gradients(context_.states, context_.schedule.microbatches);
+  give_input_gradients();
 }
 
 void Step::abandon() noexcept {
   context_.transport.withdraw();
   buffers_.clear();
+  context_.host.reset();
   for (const StepPlan::Stage& stage : plan_.stages) {
     stage.runner->drop_halves();
     if (stage.shards) stage.shards->abandon();

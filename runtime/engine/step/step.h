@@ -68,6 +68,10 @@ class Step {
   void send_backward(int stage, int microbatch);
 
   void require_parameters(const schedule::Action& action);
+  void offload(int stage, int microbatch);
+  bool is_offloaded(int stage, int microbatch) const {
+    return !plan_.offloaded.empty() && plan_.offloaded[slot_of(stage, microbatch)];
+  }
   transport::Deadline deadline() const { return transport::Deadline::after(context_.options.timeout); }
 
   void take_inputs(int stage, int microbatch);
@@ -78,12 +82,15 @@ class Step {
   bool pass_back(int stage, int microbatch, Pass pass);
   at::Tensor output_gradient(int stage, int microbatch, int output);
   void finish_input_gradients(int stage, int microbatch);
+  void give_input_gradients();
   void finish_parameter_gradients(int stage, int microbatch);
 
   /// Runs a stage's computation: the time counts as busy, and an error gets its position.
   template <class Work>
   void compute(int stage, int microbatch, Work&& work) {
     const Stopwatch busy(result_.times.busy);
+    const SavedValues::Recording recording(is_offloaded(stage, microbatch) ? &state_of(stage, microbatch).saved
+                                                                           : nullptr);
     try {
       work(substitute_ ? *substitute_ : runner(stage));
     } catch (const InputError&) {
@@ -95,8 +102,9 @@ class Step {
 
   ParameterShards* shards_of(int stage) const { return stage_of(stage).shards.get(); }
   const StepPlan::Stage& stage_of(int stage) const { return plan_.stages[context_.index_of(stage)]; }
-  MicrobatchState& state_of(int stage, int microbatch) {
-    return buffers_.microbatches[context_.index_of(stage) * context_.schedule.microbatches + microbatch];
+  MicrobatchState& state_of(int stage, int microbatch) { return buffers_.microbatches[slot_of(stage, microbatch)]; }
+  size_t slot_of(int stage, int microbatch) const {
+    return context_.index_of(stage) * context_.schedule.microbatches + microbatch;
   }
 
   EngineContext& context_;
@@ -109,6 +117,7 @@ class Step {
   GradientSums sums_;
   StepResult result_;
   StageRunner* substitute_ = nullptr;
+  double waiting_for_host_ = 0;
 };
 
 }  // namespace plumbline::engine

@@ -130,6 +130,24 @@ void Step::finish_input_gradients(int stage, int microbatch) {
   }
 }
 
+/// Only now: a backward adds to the .grad of a leaf, which a replicated input is for every micro-batch.
+void Step::give_input_gradients() {
+  if (context_.stages.empty() || context_.stages.front() != 0) return;
+  const c10::NoGradGuard no_grad;
+  for (size_t m = 0; m < batch_.inputs.size(); ++m) {
+    const std::vector<at::Tensor>& grads = state_of(0, static_cast<int>(m)).input_grads;
+    if (grads.empty()) continue;  // another replica's micro-batch
+    size_t given = 0;
+    for (const at::Tensor& input : batch_.inputs[m]) {
+      if (!input.defined()) continue;
+      const at::Tensor& grad = grads[given++];
+      if (!grad.defined() || !input.is_leaf()) continue;
+      at::Tensor& sum = input.mutable_grad();
+      sum = sum.defined() ? at::add(sum, grad) : grad;
+    }
+  }
+}
+
 void Step::backward(int stage, int microbatch) {
   const bool passed = pass_back(stage, microbatch, &StageRunner::backward);
   if (passed && context_.options.weight_work)
@@ -177,6 +195,7 @@ void Step::backward_weight(int stage, int microbatch) {
 
 void Step::finish_parameter_gradients(int stage, int microbatch) {
   const split::StageState& stage_state = *stage_of(stage).state;
+  state_of(stage, microbatch).saved.clear();
   separate_gradients(stage_state);
   if (!context_.options.observer) return;
   for (const auto& [name, tensor] : stage_state.parameters)

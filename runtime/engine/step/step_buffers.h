@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/engine/offload/host_transfers.h"
 #include "runtime/engine/step/tensor_transfer.h"
 #include "runtime/schedule/schedule.h"
 
@@ -33,6 +34,8 @@ struct MicrobatchState {
   std::vector<at::Tensor> local_losses;
   WeightHalf weight_half = WeightHalf::None;
   std::function<void()> user_work;
+  SavedValues saved;         // recorded if it will be offloaded
+  StoredActivations stored;  // between OFFLOAD and the end of RELOAD
 
   /// Drops the values but keeps the memory of the vectors.
   void clear() {
@@ -46,6 +49,8 @@ struct MicrobatchState {
     local_losses.clear();
     weight_half = WeightHalf::None;
     user_work = nullptr;
+    saved.clear();
+    stored = StoredActivations();
   }
 };
 
@@ -61,6 +66,7 @@ struct StepBuffers {
   std::vector<PendingSend> sends;
   std::vector<at::Tensor> roots, root_grads;  // of the current backward
   std::vector<char> executed;                 // by action of the running custom function
+  std::vector<char> sent;                     // by send of the running group
 
   void clear() {
     for (MicrobatchState& microbatch : microbatches) microbatch.clear();

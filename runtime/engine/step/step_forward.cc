@@ -32,6 +32,7 @@ void require_scalar(const at::Tensor& loss, const std::string& name, int microba
 }  // namespace
 
 void Step::receive_forward(int stage, int microbatch) {
+  if (!plan_.plan.enters(stage, microbatch)) return;
   MicrobatchState& state = state_of(stage, microbatch);
   const Plan& plan = plan_.plan;
   state.pending_inputs.resize(plan.pipe(microbatch).stages[stage].graph.inputs.size());
@@ -68,9 +69,10 @@ void Step::take_inputs(int stage, int microbatch) {
 }
 
 void Step::forward(int stage, int microbatch) {
+  if (!plan_.plan.enters(stage, microbatch)) return;
   MicrobatchState& state = state_of(stage, microbatch);
   const split::Pipe& pipe = plan_.plan.pipe(microbatch);
-  const bool last = context_.is_last(stage);
+  const bool last = plan_.plan.ends_with(stage, microbatch);
   take_inputs(stage, microbatch);
   compute(stage, microbatch, [&](StageRunner& runner) {
     runner.forward(microbatch, state.inputs, state.outputs);
@@ -78,7 +80,8 @@ void Step::forward(int stage, int microbatch) {
     if (last) compute_loss(state, microbatch);
   });
   check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
-  state.remaining_consumers = stage_of(stage).consumers[context_.replica_of(microbatch)];
+  state.remaining_consumers =
+      stage_of(stage).consumers[context_.replica_of(microbatch)][plan_.plan.variants[microbatch]];
   if (last)
     for (const at::Tensor& output : state.outputs)
       result_.outputs[microbatch].push_back(output.defined() ? output.detach() : output);
@@ -152,6 +155,7 @@ void Step::send_forward(int stage, int microbatch) {
   OutgoingTensor outgoing;
   for (int c : plan.outgoing[stage]) {
     const Channel& channel = plan.channels[c];
+    if (!plan.carries(c, microbatch)) continue;
     if (context_.is_local(channel.consumer_stage, microbatch)) continue;
     if (channel.boundary != sent_boundary) {
       sent_boundary = channel.boundary;

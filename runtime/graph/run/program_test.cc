@@ -10,6 +10,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/io/text.h"
+#include "runtime/testing/counted_memory.h"
 #include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"
 
@@ -99,46 +100,6 @@ return %1, %2, %3, %4
   EXPECT_TRUE(c10::GradMode::is_enabled());
 }
 
-// An allocator that counts live bytes and notes its high-water mark.
-class CountingAllocator : public c10::Allocator {
- public:
-  explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
-  c10::DataPtr allocate(size_t bytes) override {
-    live += static_cast<int64_t>(bytes);
-    peak = std::max(peak, live);
-    auto* block = new Block{inner_->allocate(bytes), bytes};
-    return {block->data.get(), block, &release, c10::Device(c10::kCPU)};
-  }
-  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
-
-  static inline int64_t live = 0, peak = 0;
-
- private:
-  struct Block {
-    c10::DataPtr data;
-    size_t bytes;
-  };
-  static void release(void* context) {
-    auto* block = static_cast<Block*>(context);
-    live -= static_cast<int64_t>(block->bytes);
-    delete block;
-  }
-  c10::Allocator* inner_;
-};
-
-class CountedMemory {
- public:
-  CountedMemory() : before_(c10::GetAllocator(c10::kCPU)), counting_(new CountingAllocator(before_)) {
-    c10::SetAllocator(c10::kCPU, counting_, 100);
-    CountingAllocator::live = CountingAllocator::peak = 0;
-  }
-  ~CountedMemory() { c10::SetAllocator(c10::kCPU, before_, 100); }
-
- private:
-  c10::Allocator* before_;
-  CountingAllocator* counting_;  // outlives the scope: blocks may
-};
-
 TEST(Program, ValuesAreReleasedAtTheirLastUse) {
   constexpr int64_t kBytes = 4 * 1024;
   struct Case {
@@ -169,14 +130,14 @@ TEST(Program, ValuesAreReleasedAtTheirLastUse) {
   const at::Tensor x = at::randn({1024});
   for (const Case& c : cases) {
     Frame frame = frame_of("input %0: f32[1024] = \"x\"\n" + c.body);
-    const CountedMemory counted;
+    const testing::CountedMemory counted;
     for (int repeat = 0; repeat < 2; ++repeat) {
-      CountingAllocator::peak = 0;
+      testing::CountedMemory::peak = 0;
       {
         const Tensors outputs = run(frame, {x});
       }
-      EXPECT_EQ(CountingAllocator::peak / kBytes, c.peak) << c.name;
-      EXPECT_EQ(CountingAllocator::live, 0) << c.name << ": the frame kept something after the run";
+      EXPECT_EQ(testing::CountedMemory::peak / kBytes, c.peak) << c.name;
+      EXPECT_EQ(testing::CountedMemory::live, 0) << c.name << ": the frame kept something after the run";
     }
   }
 }

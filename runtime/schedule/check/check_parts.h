@@ -16,6 +16,10 @@ void check_actions(const Schedule& schedule, const StageGraph& graph, const Acti
 /// Checks places and order of UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD.
 void check_whole_stages(const Schedule& schedule, CheckReport& report);
 
+/// Checks that activations are in memory when they are used: the order of OFFLOAD, RELOAD and the computations of the
+/// same stage and micro-batch. `index` is that of the schedule.
+void check_offloads(const Schedule& schedule, const ActionIndex& index, CheckReport& report);
+
 /// Checks the order of messages as channel_order_violations() describes it.
 void check_channel_order(const Schedule& schedule, const StageGraph& graph, CheckReport& report);
 

@@ -19,6 +19,7 @@ using MinHeap = std::priority_queue<T, std::vector<T>, std::greater<T>>;
 struct Marks {
   int forward = -1, input = -1, release = -1;  // the positions of these actions
   bool in_halves = false;                      // it ends with a W
+  int offload = -1, reload = -1;               // positions
   Lifetime lifetime;
 };
 
@@ -52,7 +53,7 @@ class Reader {
       const auto begin = static_cast<int>(entry.data() - actions.data());
       const Lifetime group{begin, begin + static_cast<int>(entry.size()) - 1};
       for (int i = group.begin; i <= group.end; ++i) {
-        if (is_compute(actions[i].type)) take(actions[i], i, group);
+        if (is_compute(actions[i].type) || is_offload(actions[i].type)) take(actions[i], i, group);
       }
     });
     for (std::size_t place = 0; place < stages_.size(); ++place) {
@@ -96,6 +97,10 @@ class Reader {
       marks.lifetime.begin = group.begin;
     } else if (action.type == ActionType::I) {
       once(marks.input, "input backward");
+    } else if (action.type == ActionType::OFFLOAD) {
+      once(marks.offload, "offload");
+    } else if (action.type == ActionType::RELOAD) {
+      once(marks.reload, "reload");
     } else {
       once(marks.release, "release");
       marks.lifetime.end = group.end;
@@ -173,6 +178,10 @@ Liveness activation_liveness(const Schedule& schedule, int rank, const std::vect
   for (std::size_t place : places) {
     for (int m = 0; m < schedule.microbatches; ++m) {
       if (schedule.rank_of(stages[place], m) != rank) continue;
+      if (marks[place][m].offload >= 0) {
+        refuse_liveness(schedule, "an activation that is offloaded has no single slot: " +
+                                      to_string(Action{stages[place], ActionType::OFFLOAD, m}));
+      }
       const Lifetime& own = marks[place][m].lifetime;
       const bool joins = granularity == ActivationGranularity::Microbatch && number_of_microbatch[m] >= 0;
       const int number = joins ? number_of_microbatch[m] : static_cast<int>(lifetimes.size());
@@ -207,7 +216,12 @@ std::vector<int> peak_live(const Schedule& schedule) {
     const std::vector<std::vector<Marks>> marks = Reader(schedule, static_cast<int>(rank), stages).read();
     for (std::size_t place = 0; place < stages.size(); ++place) {
       for (int m = 0; m < schedule.microbatches; ++m) {
-        if (schedule.rank_of(stages[place], m) == static_cast<int>(rank)) lifetimes.push_back(marks[place][m].lifetime);
+        if (schedule.rank_of(stages[place], m) != static_cast<int>(rank)) continue;
+        const Marks& of = marks[place][m];
+        lifetimes.push_back(of.lifetime);
+        if (of.offload < 0 || of.reload < 0) continue;
+        lifetimes.back().end = of.offload;
+        lifetimes.push_back({of.reload, of.lifetime.end});
       }
     }
     peaks.push_back(assign_slots(lifetimes).slots);

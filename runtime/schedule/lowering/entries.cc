@@ -51,7 +51,7 @@ void require_compute_only(const Schedule& schedule) {
 
 void require_no_transport(const Schedule& schedule) {
   require_only(
-      schedule, [](ActionType type) { return is_compute(type) || !has_microbatch(type); },
+      schedule, [](ActionType type) { return is_compute(type) || is_offload(type) || !has_microbatch(type); },
       "a schedule with transfers is lowered already");
 }
 

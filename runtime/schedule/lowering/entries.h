@@ -27,7 +27,7 @@ void require_in_place(const Schedule& schedule);
 
 /// Calls require_in_place(), and throws InputError for an action other than F, B, I and W.
 void require_compute_only(const Schedule& schedule);
-/// The same, but also accepts actions of a whole stage.
+/// The same, but also accepts OFFLOAD, RELOAD and actions of a whole stage.
 void require_no_transport(const Schedule& schedule);
 
 /// The index of an action with a micro-batch in a table of stages x micro-batches.

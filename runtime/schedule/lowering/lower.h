@@ -13,10 +13,10 @@
 
 namespace plumbline::schedule {
 
-/// Applies both passes in order. `schedule` has computations and actions of whole stages (UNSHARD, ...), which keep
-/// their places; edges between stages of one rank need no transport. Throws InputError, with rank and position, for any
-/// other action and for one that is on another rank than its stage or out of range; also for a misshapen schedule
-/// (shape_problem) and an invalid edge (StageGraph).
+/// Applies both passes in order. `schedule` has computations, and OFFLOAD, RELOAD and actions of whole stages (UNSHARD,
+/// ...), which keep their places; edges between stages of one rank need no transport. Throws InputError, with rank and
+/// position, for any other action and for one that is on another rank than its stage or out of range; also for a
+/// misshapen schedule (shape_problem) and an invalid edge (StageGraph).
 Schedule lower(const Schedule& schedule, const std::vector<StageEdge>& edges);
 
 /// Pass 1, for a schedule that lower() accepts: adds RECV_F directly before F, SEND_F directly after it; RECV_B

@@ -14,6 +14,8 @@ struct Durations {
   double comm = 0;                      ///< from the end of an action until its result arrives on another rank
   double gather = 0;                    ///< from the last rank's UNSHARD until the parameters are whole on all
   double reduce = 0;                    ///< from the last rank's REDUCE_GRAD until the gradients are summed on all
+  double offload = 0;                   ///< from the beginning of an OFFLOAD's transfer until the memory is free
+  double reload = 0;                    ///< from the beginning of a RELOAD's transfer until the activations are back
 };
 
 }  // namespace plumbline::schedule

@@ -56,7 +56,8 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
       if (begins_group && !is_sound_group(actions, i, group_end(actions, i), graph)) return false;
       const int stage = action.stage, m = action.microbatch;
       const ActionType type = action.type;
-      if (!has_microbatch(type) && !action.overlaps_next && !begins_group) continue;
+      if (!is_compute(type) && (is_offload(type) || !has_microbatch(type)) && !action.overlaps_next && !begins_group)
+        continue;
       if (!is_compute(type) || stage < 0 || stage >= compute.stages || m < 0 || m >= compute.microbatches) return false;
       const auto here = [&](int other) { return compute.rank_of(other, m) == static_cast<int>(rank); };
       std::uint8_t& mine = at(stage, m);

@@ -11,7 +11,7 @@ namespace plumbline::schedule {
 /// Whether every stage and micro-batch has exactly one F and one B (or one I and one W; no backward if forward_only),
 /// on its rank, after the producers of its inputs on that rank, and groups end before the list does and have no members
 /// that need one another. For a compute schedule of valid shape, true if and only if violations() finds nothing but
-/// deadlocks. Ignores actions of whole stages. Takes one byte per stage and micro-batch.
+/// deadlocks. Ignores OFFLOAD, RELOAD and actions of whole stages. Takes one byte per stage and micro-batch.
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
 /// The messages from other ranks for which each F, B and I waits; an I counts as the B of its stage and micro-batch.
@@ -31,9 +31,9 @@ class Awaited {
   Arrivals& forward(int stage, int microbatch) { return awaited_[row(stage, microbatch)]; }
   Arrivals& backward(int stage, int microbatch) { return awaited_[row(stage, microbatch) + 1]; }
 
-  /// The messages for which the action waits; null for a W and for actions of whole stages, which wait for none.
+  /// The messages for which the action waits; null for a W and for all that is no computation, which wait for none.
   Arrivals* of(const Action& action) {
-    if (action.type == ActionType::W || !has_microbatch(action.type)) return nullptr;
+    if (action.type == ActionType::W || !is_compute(action.type)) return nullptr;
     return action.type == ActionType::F ? &forward(action.stage, action.microbatch)
                                         : &backward(action.stage, action.microbatch);
   }

@@ -24,6 +24,8 @@ void require_durations(const Durations& durations) {
   require_duration(durations.weight, "a weight backward");
   if (durations.backward) require_duration(*durations.backward, "a full backward");
   require_duration(durations.comm, "a transfer");
+  require_duration(durations.offload, "offloading activations");
+  require_duration(durations.reload, "reloading activations");
   require_duration(durations.gather, "gathering parameters");
   require_duration(durations.reduce, "summing gradients");
   if (durations.forward == 0) refuse("a forward takes 0; a time above 0 is needed");
@@ -108,6 +110,17 @@ double time_of(const StepCosts& costs, std::span<const Action> members) {
   const double time = costs.group_time(members, sum);
   require_duration(time, "a group");
   return time;
+}
+
+GroupTime hiding_shorter(const StepCosts& costs, double share) {
+  StepCosts times;
+  times.durations = costs.durations;
+  times.first_stage_defers = costs.first_stage_defers;
+  return [times, share](std::span<const Action> members, double sum) {
+    double forward = 0;
+    for (const Action& member : members) forward += member.type == ActionType::F ? time_of(times, member) : 0;
+    return sum - share * std::min(forward, sum - forward);
+  };
 }
 
 const Link& link_of(const StepCosts& costs, int from_rank, int to_rank) {

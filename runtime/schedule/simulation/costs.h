@@ -39,7 +39,8 @@ struct Links {
   int buffers = 0;
 };
 
-/// The memory of the activations of one stage and micro-batch, held from the beginning of F to the end of B or W.
+/// The memory of the activations of one stage and micro-batch, held from the beginning of F to the end of B or W, but
+/// not from the end of an OFFLOAD's transfer to the beginning of the RELOAD's.
 struct StageMemory {
   double activation = 1;  ///< in bytes, or any other unit
   /// The part of `activation` that W needs (in the zero-bubble papers M_W, of M_B); the rest is freed when I ends. By
@@ -91,12 +92,17 @@ const T& of_stage(const std::vector<T>& list, int stage) {
   return list[list.size() == 1 ? 0 : stage];
 }
 
-/// The time that an action, outside any group, takes on its rank; 0 for one of a whole stage.
+/// The time that an action, outside any group, takes on its rank; 0 for all but F, B, I and W.
 double time_of(const StepCosts& costs, const Action& action);
 
 /// The time of a group, or of a single action. Throws InputError if group_time returns a time that is not finite or
 /// below 0.
 double time_of(const StepCosts& costs, std::span<const Action> members);
+
+/// The time of a group whose forwards and backwards overlap: the longer of the two sums, and of the shorter the part
+/// that is not hidden, 1 - `share` of it; 0 <= share <= 1. Takes the members' times from `costs`, without its
+/// group_time.
+GroupTime hiding_shorter(const StepCosts& costs, double share);
 
 /// The link from one rank to another: that of Links::of_ranks, else Links::all.
 const Link& link_of(const StepCosts& costs, int from_rank, int to_rank);

@@ -63,9 +63,10 @@ class Walker {
   Place through_operation(std::int32_t number) {
     const OperationTimes& operation = recording_.operations[number];
     const Place& begun = operation.last_begun;
-    steps_.push_back(
-        {PathStep::Kind::Operation, at(begun).action, begun.rank, begun.rank, operation.begin, operation.end});
-    return through_unit(begun);
+    const bool to_host = is_offload(at(begun).action.type);
+    steps_.push_back({to_host ? PathStep::Kind::HostTransfer : PathStep::Kind::Operation, at(begun).action, begun.rank,
+                      begun.rank, operation.begin, operation.end});
+    return operation.queued_after >= 0 ? through_operation(operation.queued_after) : through_unit(begun);
   }
 
   Place through_message(std::int32_t number) {
@@ -125,6 +126,8 @@ std::string to_string(const PathStep& step) {
       return action + " from " + rank(step.rank) + " to " + rank(step.to_rank);
     case PathStep::Kind::Queue:
       return action + " keeps the link from " + rank(step.rank) + " to " + rank(step.to_rank);
+    case PathStep::Kind::HostTransfer:
+      return action + " between " + rank(step.rank) + " and its host";
     case PathStep::Kind::Operation:
       return action + " on all ranks of the stage, the last of which was " + rank(step.rank);
     case PathStep::Kind::Buffer:

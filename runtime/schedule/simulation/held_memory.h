@@ -2,11 +2,13 @@
 //
 // Activations change only with actions of their rank, so they are summed as these are reported. A skipped tensor also
 // changes when it arrives, which may be reported after later actions of its rank. If skipped tensors take memory, the
-// moments are kept and everything is summed at the end, for 8 bytes per action and 24 per change that is no action of
-// its rank.
+// moments are kept and everything is summed at the end (as with OFFLOAD, whose memory is free later), for 8 bytes per
+// action and 24 per change that is no action of its rank.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/schedule/simulation/simulation.h"
@@ -27,6 +29,9 @@ class HeldMemory {
   /// `there`. Only if skips take memory (SkipTraffic::holds).
   void message(const StageEdge& edge, int from_rank, int to_rank, double made, double carried, double there);
 
+  /// Reports the end of an OFFLOAD's transfer, or the beginning of a RELOAD's; after the unit of that action.
+  void on_host(int rank, const Action& action, double time);
+
   /// Fills Timeline::peak_live, peak_memory and memory of `simulation`. Call it once, after all units and messages.
   void finish(Simulation& simulation);
 
@@ -41,6 +46,7 @@ class HeldMemory {
   struct Change {
     double time, bytes;
     int tensors;
+    int live;
   };
 
   void begin_one(Held& held, const Action& action) const;
@@ -53,10 +59,12 @@ class HeldMemory {
   const Schedule& compute_;
   const StepCosts& costs_;
   const SkipTraffic& traffic_;
-  const bool curves_, forward_only_;
+  const bool curves_, forward_only_, offloads_;
+  const bool later_;                          // sums up at the end
   std::vector<Held> held_;                    // by rank
-  std::vector<std::vector<double>> moments_;  // by rank and action: when it changes the memory; with skips only
-  std::vector<std::vector<Change>> changes_;  // by rank; with skips only
+  std::vector<std::vector<double>> moments_;  // by rank and action: when it changes the memory; if `later_`
+  std::vector<std::vector<Change>> changes_;  // by rank; if `later_`
+  std::unordered_set<std::uint64_t> halved_;  // stages and micro-batches after their I; with OFFLOAD only
   std::vector<int> peak_live_;
   std::vector<double> peak_;
   std::vector<std::vector<MemoryPoint>> memory_;

@@ -21,15 +21,16 @@ struct MessageCauses {
 /// The causes of the times at which an action begins and its rank continues after it. Messages are indices into
 /// Recording::transfers. Recorded for the first action of a unit (`message`) and the last (`stalled`).
 struct ActionCauses {
-  std::int32_t operation = -1;  ///< the operation of whole stages that delayed the action; -1: none
+  std::int32_t operation = -1;  ///< the operation, or reload, that delayed the action; -1: none
   std::int32_t message = -1;    ///< the last message to arrive; -1: no message delayed the action
   std::int32_t stalled = -1;    ///< the last message of the unit that waited for a buffer; -1: none
 };
 
-/// An operation of whole stages (collectives.h).
+/// An operation of whole stages (collectives.h), or a transfer of activations between a rank and its host.
 struct OperationTimes {
   Place last_begun;           ///< the action that began it last
-  double begin = 0, end = 0;  ///< when that action was executed, and when the operation ended
+  double begin = 0, end = 0;  ///< when that action was executed (a transfer: when its turn came), and when it ended
+  std::int32_t queued_after = -1;  ///< of a transfer: the one for whose end it waited; -1: none
 };
 
 struct Recording {
@@ -37,7 +38,7 @@ struct Recording {
   std::vector<std::vector<ActionCauses>> actions;  // indexed as times
   std::vector<Transfer> transfers;
   std::vector<MessageCauses> messages;     // indexed as transfers
-  std::vector<OperationTimes> operations;  // indexed as Collectives::operations()
+  std::vector<OperationTimes> operations;  // indexed as Collectives::operations(); then the transfers to and from hosts
 };
 
 }  // namespace plumbline::schedule

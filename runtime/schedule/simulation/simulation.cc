@@ -39,8 +39,8 @@ struct RankState {
   std::int32_t stalled = -1;
 };
 
-// False for W and for actions of whole stages, which neither take nor make values for other stages.
-bool passes_values(const Action& action) { return has_microbatch(action.type) && action.type != ActionType::W; }
+// False for W and for all that is no computation: they neither take nor make values for other stages.
+bool passes_values(const Action& action) { return is_compute(action.type) && action.type != ActionType::W; }
 
 class Loop {
  public:
@@ -55,6 +55,7 @@ class Loop {
         keeps_messages_(records.transfers || records.critical_path),
         keeps_times_(records.trace || records.critical_path),
         has_channels_(costs.links.occupied || costs.links.buffers > 0),
+        hosts_(has_offload(compute) ? compute.ranks.size() : 0),
         awaited_(compute, graph, forward_only_),
         collectives_(compute),
         operations_(collectives_.operations().size()),
@@ -127,6 +128,11 @@ class Loop {
           causes.message = is_message ? need->last : -1;
           causes.operation = is_message ? -1 : operation;
         }
+        if (hosts_.empty() || !is_compute(actions[i].type)) continue;
+        const auto back = reloaded_.find(slot(actions[i]));
+        if (back == reloaded_.end() || back->second.ready <= ready) continue;
+        ready = back->second.ready;
+        causes = {.operation = back->second.last};
       }
       execute(rank, end, std::max(ready, state.free), ready > state.free ? causes : ActionCauses());
     }
@@ -154,6 +160,7 @@ class Loop {
     result_.timeline.busy[rank] += time;
     if (const int operation = collectives_.begun_by(rank, end - 1); operation >= 0)
       begin_operation(operation, {rank, end - 1}, state.free);
+    if (is_offload(members.front().type)) transfer_to_host(rank, end - 1, state.free);
   }
 
   void begin_operation(int number, const Place& place, double time) {
@@ -169,6 +176,28 @@ class Loop {
     times.end = operation.ready;
     for (const Place& begun : of.begun_at)
       if (ranks_[begun.rank].waits_for == &operation) wake(begun.rank);
+  }
+
+  std::uint64_t slot(const Action& action) const {
+    return static_cast<std::uint64_t>(action.stage) * static_cast<std::uint64_t>(compute_.microbatches) +
+           static_cast<std::uint64_t>(action.microbatch);
+  }
+
+  // The rank reached an OFFLOAD or a RELOAD at `time`.
+  void transfer_to_host(int rank, int position, double time) {
+    Awaited::Arrivals& host = hosts_[rank];
+    const Action& action = actions_of(rank)[position];
+    const bool away = action.type == ActionType::OFFLOAD;
+    const Durations& durations = of_stage(costs_.durations, action.stage);
+    OperationTimes times{.last_begun = {rank, position}};
+    times.begin = std::max(time, host.ready);
+    if (host.ready > time) times.queued_after = host.last;
+    times.end = times.begin + (away ? durations.offload : durations.reload);
+    host.ready = times.end;
+    host.last = static_cast<std::int32_t>(recording_.operations.size());
+    recording_.operations.push_back(times);
+    held_.on_host(rank, action, away ? times.end : times.begin);
+    if (!away) reloaded_[slot(action)] = host;
   }
 
   void record_times(int rank, std::span<const Action> members, double start, double time) {
@@ -368,6 +397,9 @@ class Loop {
   const StepCosts& costs_;
   const Records& records_;
   const bool forward_only_, keeps_messages_, keeps_times_, has_channels_;
+  // By rank; `last` is an index in Recording::operations. Empty if nothing is offloaded.
+  std::vector<Awaited::Arrivals> hosts_;
+  std::unordered_map<std::uint64_t, Awaited::Arrivals> reloaded_;  // by slot
   Awaited awaited_;
   const Collectives collectives_;
   std::vector<Awaited::Arrivals> operations_;  // indexed as Collectives::operations(): `missing` ranks
@@ -391,8 +423,8 @@ Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& 
   const std::vector<StageEdge> all_edges = with_skips(edges, costs.skips);
   if (!shape_problem(compute).empty()) require_valid(compute, all_edges, options);
   const StageGraph graph(compute.stages, all_edges);
-  const bool whole_stages = has_communication(compute);
-  if (whole_stages || !is_complete(compute, graph, forward_only)) require_valid(compute, all_edges, options);
+  const bool more_to_check = has_communication(compute) || has_offload(compute);
+  if (more_to_check || !is_complete(compute, graph, forward_only)) require_valid(compute, all_edges, options);
   if (!is_complete(compute, graph, forward_only)) {
     PLUMBLINE_CHECK(false, "schedule " + compute.name + " has violations that check.h does not know");
   }

@@ -3,10 +3,12 @@
 //
 // Each rank executes its actions strictly in order; an action begins when its rank is free and its needs are met.
 // UNSHARD and REDUCE_GRAD take no time on their rank; the operation that they begin (collectives.h) takes that of
-// Durations after the last rank has begun it, and the step ends when all have ended. They do not occupy links. The
-// events are processed rank by rank, not in the order of time: every time is a maximum or sum of earlier times, so any
-// order that respects the dependencies gives the same numbers, in time linear in the number of actions. Besides the
-// schedule, a run without records takes about 17 bytes per action; with a skip for each stage, about 32.
+// Durations after the last rank has begun it, and the step ends when all have ended. They do not occupy links. OFFLOAD
+// and RELOAD take no time on their rank either: their transfers run beside its computations, one after another in the
+// order of the list, and the B, I and W of their stage and micro-batch wait for the end of the RELOAD's. The events are
+// processed rank by rank, not in the order of time: every time is a maximum or sum of earlier times, so any order that
+// respects the dependencies gives the same numbers, in time linear in the number of actions. Besides the schedule, a
+// run without records takes about 17 bytes per action; with a skip for each stage, about 32.
 #pragma once
 
 #include <vector>
@@ -27,8 +29,8 @@ struct Timeline {
   std::vector<double> begin;       ///< per rank: the beginning of its first action
   std::vector<double> end;         ///< per rank: the end of its last action
   /// Per rank: the most activations, of a stage and micro-batch, at once, from F to B or W (in a forward-only step, to
-  /// its end). The members of a group run at the same time: an activation that begins in a group is held beside one
-  /// that ends in the group.
+  /// its end), without those that are on the host (StageMemory). The members of a group run at the same time: an
+  /// activation that begins in a group is held beside one that ends in the group.
   std::vector<int> peak_live;
 };
 
@@ -50,9 +52,10 @@ struct MemoryPoint {
 /// A piece of the chain that determines the step's duration. Each piece begins when the previous one ends.
 struct PathStep {
   enum class Kind {
-    Action,     ///< `action` on `rank`
-    Transfer,   ///< the result of `action` travels from `rank` to `to_rank`
-    Queue,      ///< the same, until the link is free for the next message of the chain
+    Action,        ///< `action` on `rank`
+    Transfer,      ///< the result of `action` travels from `rank` to `to_rank`
+    Queue,         ///< the same, until the link is free for the next message of the chain
+    HostTransfer,  ///< `action`, OFFLOAD or RELOAD, moves activations between `rank` and its host
     Operation,  ///< `action`, UNSHARD or REDUCE_GRAD, is carried out by all ranks of its stage, of which `rank` began
                 ///< last
     Buffer,     ///< takes no time: `action` begins on `rank` and frees a buffer for which `to_rank` waits

@@ -48,7 +48,7 @@ std::vector<std::pair<std::size_t, std::size_t>> units_of(const std::vector<Acti
 
 TEST(Simulation, AgreesWithATimeSteppedSimulator) {
   int deadlocks = 0, stalled_or_queued = 0, grouped = 0, skipping = 0;
-  std::size_t whole_stages = 0;
+  std::size_t whole_stages = 0, offloads = 0;
   for (unsigned seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
@@ -65,6 +65,7 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
     for (std::size_t rank = 0; rank < step.compute.ranks.size(); ++rank) {
       std::vector<Action> actions = step.compute.ranks[rank];
       whole_stages += std::erase_if(actions, [](const Action& action) { return !has_microbatch(action.type); });
+      offloads += std::erase_if(actions, [](const Action& action) { return is_offload(action.type); });
       const auto& times = fast.trace.ranks[rank];
       ASSERT_EQ(times.size(), actions.size()) << "seed " << seed;
       for (const auto& [first, last] : units_of(actions)) {
@@ -98,6 +99,7 @@ TEST(Simulation, AgreesWithATimeSteppedSimulator) {
   EXPECT_GT(grouped, 500);
   EXPECT_GT(skipping, 300);
   EXPECT_GT(whole_stages, 2000u);
+  EXPECT_GT(offloads, 2000u);
 }
 
 // Two data-parallel replicas of two ranks each; F and B take 1 and 2.
@@ -128,26 +130,58 @@ TEST(Simulation, OperationsOfWholeStagesByHand) {
   EXPECT_EQ(simulate_step(alone, {}, costs).timeline.makespan, 9);
 }
 
+// One rank, F and B take 1 and 2, the transfers of a micro-batch 3 and 2.
+TEST(Simulation, OffloadsByHand) {
+  StepCosts costs;
+  costs.durations = {{.forward = 1, .offload = 3, .reload = 2}};
+  costs.memory = {{.activation = 10, .weight_part = 4}};
+  const auto step = [&](const std::string& csv) { return simulate_step(parse_csv(csv, "s"), {}, costs, kAll); };
+  // Away from 1 to 4, the next one from 4 to 7; back at 7 and at 9, where each backward waits.
+  const Simulation both = step("0F0,0OFFLOAD0,0F1,0OFFLOAD1,0RELOAD0,0B0,0RELOAD1,0B1\r\n");
+  EXPECT_EQ(both.timeline.makespan, 15);
+  EXPECT_EQ(both.timeline.busy, std::vector<double>{6});
+  std::vector<std::pair<double, double>> seen;
+  for (const MemoryPoint& point : both.memory[0]) seen.emplace_back(point.time, point.bytes);
+  EXPECT_EQ(seen, (std::vector<std::pair<double, double>>{{0, 10}, {1, 20}, {4, 10}, {15, 0}}));
+  EXPECT_EQ(both.timeline.peak_live, std::vector<int>{2});
+  std::vector<std::string> names;
+  for (const PathStep& piece : both.critical_path) names.push_back(to_string(piece));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"rank 0: 0F0", "0OFFLOAD0 between rank 0 and its host",
+                                      "0OFFLOAD1 between rank 0 and its host", "0RELOAD0 between rank 0 and its host",
+                                      "rank 0: 0B0", "0RELOAD1 between rank 0 and its host", "rank 0: 0B1"}));
+  // Between the halves only the part that W needs moves.
+  const Simulation halves = step("0F0,0I0,0OFFLOAD0,0F1,0RELOAD0,0W0,0B1\r\n");
+  EXPECT_EQ(halves.timeline.makespan, 10) << "I ends at 2, OFFLOAD at 5, RELOAD at 7";
+  EXPECT_EQ(halves.peak_memory, std::vector<double>{14});
+}
+
 // The path passes through operations without a gap, and every one begins with the last of its ranks.
 TEST(Simulation, CriticalPathThroughOperations) {
-  int operations = 0;
+  int operations = 0, offloads = 0;
   for (unsigned seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
-    if (!has_communication(step.compute) || error_of(step.compute, step.edges, step.costs) != "accepted") continue;
+    if (!has_communication(step.compute) && !has_offload(step.compute)) continue;
+    if (error_of(step.compute, step.edges, step.costs) != "accepted") continue;
     const Simulation simulation = simulate_step(step.compute, step.edges, step.costs, kAll);
     double time = 0;
     for (const PathStep& piece : simulation.critical_path) {
       ASSERT_EQ(piece.begin, time) << "seed " << seed << ", " << to_string(piece);
       time = piece.end;
-      if (piece.kind != PathStep::Kind::Operation) continue;
       const Durations& durations = of_stage(step.costs.durations, piece.action.stage);
+      if (piece.kind == PathStep::Kind::HostTransfer) {
+        ASSERT_EQ(piece.end - piece.begin, piece.action.type == OFFLOAD ? durations.offload : durations.reload);
+        ++offloads;
+      }
+      if (piece.kind != PathStep::Kind::Operation) continue;
       ASSERT_EQ(piece.end - piece.begin, piece.action.type == UNSHARD ? durations.gather : durations.reduce);
       ++operations;
     }
     ASSERT_EQ(time, simulation.timeline.makespan) << "seed " << seed;
   }
   EXPECT_GT(operations, 200);
+  EXPECT_GT(offloads, 200);
 }
 
 TEST(Simulation, ManyBuffersAreAsGoodAsAnyNumber) {
@@ -258,11 +292,11 @@ TEST(Simulation, MemoryOverTime) {
 // From 0 to the makespan without a gap, each step able to begin only when the previous one ended.
 TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
   std::map<PathStep::Kind, int> kinds;
-  for (unsigned seed = 0; seed < 1500; ++seed) {
+  for (unsigned seed = 0; seed < 2500; ++seed) {
     std::mt19937 random(seed);
     const RandomStep step = testing::random_step(random);
     const Schedule& schedule = step.compute;
-    if (has_communication(schedule)) continue;  // see CriticalPathThroughOperations
+    if (has_communication(schedule) || has_offload(schedule)) continue;  // see CriticalPathThroughOperations
     const std::vector<StageEdge> edges = with_skips(step.edges, step.costs.skips);
     if (error_of(schedule, step.edges, step.costs) != "accepted") continue;
     const Simulation simulation = simulate_step(schedule, step.edges, step.costs, kAll);
@@ -327,8 +361,9 @@ TEST(Simulation, CriticalPathIsAChainOfRealDependencies) {
           ASSERT_TRUE(needed) << context << " then " << to_string(next);
           break;
         }
+        case PathStep::Kind::HostTransfer:
         case PathStep::Kind::Operation:
-          FAIL() << context << ": no stage is gathered or summed here";
+          FAIL() << context << ": nothing is offloaded, gathered or summed here";
         case PathStep::Kind::Queue:
           ASSERT_TRUE(to_message) << context;
           ASSERT_EQ(std::pair(now.rank, now.to_rank), std::pair(next.rank, next.to_rank)) << context;

@@ -76,6 +76,61 @@ class Together {
   std::map<std::tuple<std::string, int, int>, double> over_;  // kind, stage, number: when it ends
 };
 
+// The transfers of each rank to and from its host, one at a time.
+class Hosts {
+ public:
+  Hosts(std::size_t ranks, const schedule::StepCosts& costs) : costs_(costs), ranks_(ranks) {}
+
+  void begin(int rank, const schedule::Action& a) {
+    if (a.type == OFFLOAD || a.type == RELOAD) ranks_[rank].queue.push_back(a);
+  }
+
+  // Whether something began or ended.
+  bool advance(double now) {
+    bool moved = false;
+    for (Host& host : ranks_) {
+      while (!host.queue.empty() && host.free <= now) {
+        const schedule::Action a = host.queue.front();
+        host.queue.pop_front();
+        const schedule::Durations& d = costs_.durations.size() == 1 ? costs_.durations[0] : costs_.durations[a.stage];
+        host.free = now + (a.type == OFFLOAD ? d.offload : d.reload);
+        if (a.type == OFFLOAD) gone[{a.stage, a.microbatch}] = host.free;
+        if (a.type == RELOAD) returns[{a.stage, a.microbatch}] = now;
+        if (a.type == RELOAD) back_[{a.stage, a.microbatch}] = host.free;
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  // Whether the activations are there, at rank `rank`, for a backward or its half.
+  bool ready(int rank, const schedule::Action& a, double now) const {
+    if (a.type != B && a.type != I && a.type != W) return true;
+    for (const schedule::Action& queued : ranks_[rank].queue) {
+      if (queued.stage == a.stage && queued.microbatch == a.microbatch) return false;
+    }
+    const auto back = back_.find({a.stage, a.microbatch});
+    return back == back_.end() || back->second <= now;
+  }
+
+  bool busy(double now) const {
+    return std::any_of(ranks_.begin(), ranks_.end(),
+                       [&](const Host& host) { return !host.queue.empty() || host.free > now; });
+  }
+
+  // By stage and micro-batch.
+  std::map<std::pair<int, int>, double> gone, returns;
+
+ private:
+  struct Host {
+    std::deque<schedule::Action> queue;
+    double free = 0;
+  };
+  const schedule::StepCosts& costs_;
+  std::vector<Host> ranks_;
+  std::map<std::pair<int, int>, double> back_;
+};
+
 struct Rank {
   std::deque<std::vector<schedule::Action>> todo;
   std::vector<schedule::Action> doing;
@@ -116,6 +171,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
   std::map<std::string, double> carried_at, there_at;  // keyed as `arrived`
 
   Together together(compute, costs);
+  Hosts hosts(ranks.size(), costs);
 
   const auto edge_key = [](const schedule::StageEdge& e, bool forward, int m) {
     return stage_key(forward, e.from, m) + ">" + std::to_string(e.to);
@@ -173,7 +229,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
           std::vector<std::pair<int, int>> taken;
           bool ready = true;
           for (const schedule::Action& a : rank.todo.front()) {
-            ready = ready && together.ready(r, a, now);
+            ready = ready && together.ready(r, a, now) && hosts.ready(r, a, now);
             if (!passes_on(a)) continue;
             std::set<std::string> seen;
             for (const schedule::StageEdge& e : edges) {
@@ -192,6 +248,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
             double time = 0;
             for (const schedule::Action& a : rank.doing) {
               together.begin(r, a, now);
+              hosts.begin(r, a);
               time += own_time(costs, a);
               result.begin[schedule::to_string(a)] = now;
               const std::string key =
@@ -205,6 +262,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
           }
         }
       }
+      moved = hosts.advance(now) || moved;
       for (auto& [channel, queue] : queues) {
         while (!queue.empty() && (!costs.links.occupied || link_busy_until[channel] <= now)) {
           Message message = queue.front();
@@ -228,7 +286,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
       future = future || !rank.doing.empty();
     }
     if (done) break;
-    future = future || together.last_end() > now;
+    future = future || together.last_end() > now || hosts.busy(now);
     for (const Message& message : flying) future = future || message.there > now;
     for (const auto& [channel, queue] : queues) future = future || !queue.empty();
     if (!future) {
@@ -245,6 +303,8 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
       const int stage = std::stoi(key), rank = std::stoi(key.substr(key.find('@') + 1));
       const schedule::StageMemory memory = number(costs.memory, stage);
       if (now < from || (held_to_end.count(key) && now > held_to_end.at(key))) continue;
+      const std::pair<int, int> whose{stage, std::stoi(key.substr(key.find(',') + 1))};
+      if (hosts.gone.count(whose) && now > hosts.gone.at(whose) && now < hosts.returns.at(whose)) continue;
       const bool input_done = held_to_input.count(key) && now > held_to_input.at(key);
       held[rank] += input_done ? memory.weight_part.value_or(memory.activation) : memory.activation;
     }
@@ -304,6 +364,35 @@ void add_whole_stages(schedule::Schedule& s, std::mt19937& random) {
       if (gathers) at_end.push_back({stage, RESHARD, schedule::kNoMicrobatch});
     made.insert(made.end(), at_end.begin(), at_end.end());
     actions = std::move(made);
+  }
+}
+
+// Some activations are away between the F and the next use, or between I and W.
+void add_offloads(schedule::Schedule& s, std::mt19937& random) {
+  for (auto& actions : s.ranks) {
+    for (int stage = 0; stage < s.stages; ++stage) {
+      for (int m = 0; m < s.microbatches; ++m) {
+        const auto find = [&](schedule::ActionType type) {
+          return static_cast<std::size_t>(std::find_if(actions.begin(), actions.end(),
+                                                       [&](const schedule::Action& a) {
+                                                         return a.stage == stage && a.type == type && a.microbatch == m;
+                                                       }) -
+                                          actions.begin());
+        };
+        const bool between_halves = find(I) < actions.size() && random() % 2 == 0;
+        const std::size_t first = find(between_halves ? I : F);
+        const std::size_t last = std::min(find(between_halves ? W : I), find(between_halves ? W : B));
+        if (first == actions.size() || last == actions.size() || random() % 3 == 0) continue;
+        std::vector<std::size_t> places;  // after `first`, up to `last`, outside groups
+        for (std::size_t i = first + 1; i <= last; ++i)
+          if (!actions[i - 1].overlaps_next) places.push_back(i);
+        if (places.empty()) continue;
+        std::size_t away = places[random() % places.size()], back = places[random() % places.size()];
+        if (back < away) std::swap(away, back);
+        actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(back), {stage, RELOAD, m});
+        actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(away), {stage, OFFLOAD, m});
+      }
+    }
   }
 }
 
@@ -414,6 +503,13 @@ RandomStep random_step(std::mt19937& random) {
         costs.skips.emplace_back(schedule::Skip{.edge = {from, from + 1 + up_to(s.stages - 2 - from)}});
     skip.bytes = up_to(4);
     if (up_to(1) == 0) skip.weight_part = up_to(static_cast<int>(skip.bytes));
+  }
+  if (up_to(2) == 0) {
+    add_offloads(s, random);
+    for (schedule::Durations& d : costs.durations) {
+      d.offload = up_to(4);
+      d.reload = up_to(4);
+    }
   }
   return step;
 }

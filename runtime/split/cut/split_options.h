@@ -56,6 +56,9 @@ struct SplitOptions {
   /// Whether each micro-batch carries the state of the CPU random generator from stage to stage, so that the stages
   /// draw the same numbers as the uncut model after one seeding.
   bool carry_random_state = false;
+  /// Whether forward may return early: points at modules that it did not enter are left out if all points after them
+  /// are, and the pipe ends with the stage in which forward returned.
+  bool exits_early = false;
 };
 
 }  // namespace plumbline::split

@@ -40,6 +40,7 @@ std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& opt
   if (options.policy && !options.points.empty())
     throw InputError("split: both split points and a split policy are given; give one of them");
   std::vector<char> cut(graph.nodes.size() + 1, 0);
+  bool returned = false;
   for (const SplitPoint& point : options.points) {
     bool entered = false;
     for (const graph::ModuleCall& module : graph.module_calls) {
@@ -47,7 +48,13 @@ std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& opt
       entered = true;
       cut[point.where == SplitPoint::Where::Beginning ? module.begin : module.end] = 1;
     }
+    if (!entered && options.exits_early) {
+      returned = true;
+      continue;
+    }
     if (!entered) throw InputError(unknown_module(graph, point.module));
+    if (returned)
+      throw InputError("split: forward enters '" + point.module + "', but not all modules at earlier points");
   }
   if (!options.policy) return cut;
   for (int32_t node : options.policy(graph)) {

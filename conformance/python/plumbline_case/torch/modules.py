@@ -4,6 +4,7 @@ from torch import nn
 
 from ..case import outputs_of
 from .ops import evaluate
+from .weight_closures import WeightClosures
 
 
 def own(root, name, tensor, requires_grad=None):
@@ -35,6 +36,8 @@ class Programs(nn.Module):
         super().__init__()
         self._case = case
         self.local_losses = {}
+        #: in a case with `weight_closures`, the work that the backwards so far have left: see WeightClosures.take()
+        self.weight_closures = WeightClosures() if case.json.get("weight_closures") else None
         for kind in ("parameters", "buffers"):
             for entry in case.program[kind]:
                 if not set(entry["stages"]) & set(stages):
@@ -59,7 +62,7 @@ class Programs(nn.Module):
                     values[entry["value"]] = find(entry["name"])
         for entry in form["constants"]:
             values[entry["value"]] = case.tensors[entry["tensor"]]
-        evaluate(form["nodes"], values)
+        evaluate(form["nodes"], values, self.weight_closures.operators() if self.weight_closures else {})
         for entry in form["buffer_updates"]:
             # Detached rather than under no_grad, which a tracer would turn into a separate region.
             self.get_buffer(entry["name"]).copy_(values[entry["value"]].detach())
@@ -127,6 +130,8 @@ class WholeModel(Programs):
             names = [entry["name"] for entry in form["inputs"] if entry["from"] == "boundary"]
             own_masks = {name.partition("/")[2]: mask for name, mask in masks.items() if name.startswith(f"{stage}/")}
             outputs = self._run(program, stage, inputs if stage == 0 else [crossing[n] for n in names], own_masks)
-            names = [entry["name"] for entry in outputs_of(form)]
-            crossing |= zip(names, case.flat_outputs(outputs), strict=True)
+            made = list(zip(outputs_of(form), case.flat_outputs(outputs), strict=True))
+            if stage + 1 < case.stages and any(entry["to"] == "model" for entry, _ in made):  # it leaves early
+                return case.nested_outputs([value for entry, value in made if entry["to"] == "model"])
+            crossing |= {entry["name"]: value for entry, value in made}
         return outputs

@@ -25,6 +25,11 @@ def run_case(case):
         raise FormatError(f"{case.folder}: cannot be run: {type(error).__name__}: {why}") from error
 
 
+def leaf(x):
+    """An input as a leaf that requires a gradient, if it has real numbers."""
+    return x.clone().requires_grad_() if x is not None and x.is_floating_point() else x
+
+
 class OneProcess:
     def __init__(self, case):
         torch.set_num_threads(1)
@@ -37,11 +42,13 @@ class OneProcess:
         names = [(None, parameter["name"]) for parameter in case.program["parameters"]]
         self.optimizer_states = begin_states(case, names)  # all copies of a parameter have one
         self.hook_calls = {}  # by stage and parameter or boundary, since the last query
-        if case.json["parameter_hooks"]:
-            for s, stage in enumerate(self.stages):
-                for name, parameter in stage.named_parameters():
-                    if parameter.requires_grad:
-                        parameter.register_hook(self.hook(s, name))
+        self.seen = {}  # by stage and parameter: what the hook after an accumulation found last
+        for s, stage in enumerate(self.stages):
+            for name, parameter in stage.named_parameters():
+                if parameter.requires_grad and case.json["parameter_hooks"]:
+                    parameter.register_hook(self.hook(s, name))
+                if parameter.requires_grad and case.json.get("accumulation_hooks"):
+                    parameter.register_post_accumulate_grad_hook(self.after_accumulation(s, name))
 
     def run(self):
         for number, step in enumerate(self.case.steps):
@@ -82,6 +89,15 @@ class OneProcess:
 
         return double
 
+    def after_accumulation(self, s, name):
+        """A user's hook after an accumulation: keeps .grad and counts the call."""
+
+        def see(parameter):
+            self.count(s, name)
+            self.seen[s, name] = parameter.grad.clone()
+
+        return see
+
     def count(self, s, name):
         self.hook_calls[s, name] = self.hook_calls.get((s, name), 0) + 1
 
@@ -96,6 +112,7 @@ class OneProcess:
         """Runs stage after stage, each in the order of its F. Returns for each micro-batch its program, [stage] (inputs,
         outputs, losses that stay there), and the loss."""
         case, runs = self.case, []
+        self.leaves = [leaf(x) for x in case.batch_inputs(number)] if training and case.whole_gradients else None
         for microbatch in range(case.microbatches):
             program = case.program["programs"][case.steps[number]["microbatches"][microbatch]["program"]]
             runs.append([program, [], None])
@@ -111,9 +128,12 @@ class OneProcess:
         program, lanes, _ = run
         form = program["stages"][s]
         stage.train(training)
-        inputs = case.inputs(number, microbatch) if s == 0 else []
-        if training and case.json["input_gradients"]:
-            inputs = [x.clone().requires_grad_() if x is not None and x.is_floating_point() else x for x in inputs]
+        inputs = []
+        if s == 0 and self.leaves:
+            inputs = case.pieces(self.leaves, microbatch)
+        elif s == 0:
+            needed = case.needs_gradients(number, microbatch)
+            inputs = [leaf(x) if needed else x for x in case.inputs(number, microbatch)]
         for entry in form["inputs"]:
             if entry["from"] == "boundary" and entry["value"] is None:
                 inputs.append(None)
@@ -133,8 +153,9 @@ class OneProcess:
                 self.put(number, "output", None, microbatch, entry["name"], value)
         losses = {name: case.divided(loss, number) for name, loss in stage.local_losses.items()}
         lanes.append((inputs, outputs, list(losses.values())))
-        if s + 1 == case.stages and case.has_loss(number):
-            run[2] = losses["loss"] = case.loss(outputs, case.target(number, microbatch), number)
+        last = tuple(value for entry, value in zip(outputs_of(form), outputs, strict=True) if entry["to"] == "model")
+        if last and case.has_loss(number):  # in the last stage, or where the micro-batch leaves early
+            run[2] = losses["loss"] = case.loss(last, case.target(number, microbatch), number)
         for name, loss in losses.items():
             self.results.put(number, "loss", None, microbatch, name, loss)
 
@@ -169,6 +190,9 @@ class OneProcess:
             self.gradients[name] = self.gradients[name] + total if name in self.gradients else total
         for name, grad in self.gradients.items():
             self.put(number, "grad", None, None, name, grad)
+        for entry, x in zip(case.json["inputs"], self.leaves or (), strict=False):
+            if x is not None and x.grad is not None:
+                self.put(number, "input-grad", None, None, entry["name"], x.grad)
 
     def backward(self, number, s, microbatch, run, handed_back):
         program, lanes, loss = run
@@ -193,12 +217,14 @@ class OneProcess:
                 grads.append(torch.full_like(one, self.case.loss_weight(number, microbatch)))
         if roots:
             torch.autograd.backward(roots, grads)
+            if self.stages[s].weight_closures:
+                self.stages[s].weight_closures.take()()
             separate_gradients(self.stages[s])
         names = [entry for entry in form["inputs"] if entry["from"] != "mask"]
         for entry, x in zip(names, inputs, strict=True):
             if x is None:
                 continue
-            if entry["from"] == "model" and x.grad is not None:
+            if entry["from"] == "model" and not self.leaves and x.grad is not None:
                 self.put(number, "input-grad", None, microbatch, entry["name"], x.grad)
             if entry["from"] == "boundary" and boundaries[entry["name"]]["has_gradient"]:
                 grad = torch.zeros_like(x) if x.grad is None else x.grad
@@ -209,8 +235,10 @@ class OneProcess:
         for name, parameter in self.stages[s].named_parameters():
             if parameter.grad is not None:
                 self.put(number, "partial", s, microbatch, name, parameter.grad)
-                if self.case.json["parameter_hooks"]:
+                if self.case.json["parameter_hooks"] or self.case.json.get("accumulation_hooks"):
                     self.put_hook_calls(number, s, microbatch, name)
+                if (s, name) in self.seen:
+                    self.put(number, "accumulated", s, microbatch, name, self.seen.pop((s, name)))
 
     def update(self, number):
         """An optimizer step. Each change of the gradients makes new ones: a parameter's may be the memory of another's."""

@@ -1,5 +1,7 @@
 """The operators of opset 1 in torch: INTERPRETING.md defines each of them."""
 
+from types import MappingProxyType
+
 import torch
 import torch.nn.functional as F
 
@@ -18,6 +20,15 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 
 def attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
     return F.scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+
+def gradient_hook(self, factor, limit):
+    """A user's hook on what an operator made, as in a forward; where no gradient is recorded there is nothing to hook. Nothing
+    else reads `self`; what comes from elsewhere belongs to its maker."""
+    value = self if self.grad_fn is not None else self.clone()
+    if value.requires_grad:
+        value.register_hook(lambda gradient: (gradient * factor).clamp(-limit, limit))
+    return value
 
 
 OPS = {
@@ -56,14 +67,16 @@ OPS = {
     "aten::sum.dim_IntList": lambda self, dim, keepdim: self.sum(dim, keepdim),
     "aten::tanh": lambda self: torch.tanh(self),
     "aten::to.dtype": lambda self, dtype: self.to(DTYPES[dtype]),
+    "plumbline::gradient_hook": gradient_hook,
 }
 
 
-def evaluate(nodes, values):
-    """Executes the nodes in order; `values` is the list of values by number, which it fills in."""
+def evaluate(nodes, values, replaced=MappingProxyType({})):
+    """Executes the nodes in order; `values` is the list of values by number, which it fills in. `replaced`: functions to call
+    in place of those of OPS."""
     for node in nodes:
         arguments = {name: fill_in(argument, values) for name, argument in node["arguments"].items()}
-        results = OPS[node["op"]](**arguments)
+        results = (replaced.get(node["op"]) or OPS[node["op"]])(**arguments)
         if len(node["results"]) == 1 and not isinstance(results, (tuple, list)):
             results = (results,)
         for number, result in zip(node["results"], results, strict=True):

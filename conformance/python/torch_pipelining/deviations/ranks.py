@@ -62,20 +62,23 @@ class Pipe:
             self.peers = dist.new_subgroups_by_enumeration([list(own) for own in zip(*every)], timeout=TIMEOUT)[0]
         self.own = [self.rank, 2 * ranks - 1 - self.rank] if schedule in V else list(range(self.rank, stages, ranks))
 
-    def build(self, modules, microbatches, loss=None, shapes=None, replicate=None, **options):
+    def build(self, modules, microbatches, loss=None, shapes=None, replicate=None, work=None, **options):
         """`modules`: of all stages, or what pipeline() returned; `shapes`: of each stage's inputs, and of the result;
-        `replicate(module)`: the module of a stage as a data-parallel replica."""
+        `replicate(module)`: the module of a stage as a data-parallel replica; `work`: {stage: its dw_builder}."""
         if isinstance(modules, list):
             self.modules = {s: modules[s] for s in self.own}
-            stages = [self._stage(s, replicate(m) if replicate else m, shapes) for s, m in self.modules.items()]
+            options_of = {s: {"dw_builder": builder} for s, builder in (work or {}).items()}
+            stages = [
+                self._stage(s, replicate(m) if replicate else m, shapes, options_of.get(s, {})) for s, m in self.modules.items()
+            ]
         else:
             stages = [modules.build_stage(s, CPU) for s in self.own]
             self.modules = {s: stage.submod for s, stage in zip(self.own, stages, strict=True)}
         self.use(CLASSES[self.name](stages[0] if self.name in SINGLE else stages, microbatches, loss_fn=loss, **options))
 
-    def _stage(self, index, module, shapes):
+    def _stage(self, index, module, shapes, options):
         given = {} if shapes is None else {"input_args": shapes[index], "output_args": shapes[index + 1]}
-        return without_messages_to_itself(PipelineStage(module, index, self._stages, CPU, group=self.group, **given))
+        return without_messages_to_itself(PipelineStage(module, index, self._stages, CPU, group=self.group, **given, **options))
 
     def use(self, schedule):
         self.schedule = schedule

@@ -1,0 +1,65 @@
+// "Where is my bubble?": why each rank was idle in a measured step, and the chain of actions that determined its
+// duration.
+//
+// The gap before a computation is divided in the order of time. Until its last input was computed elsewhere, the rank
+// had to wait; the rest is the message's way or the runtime's. The wait is compared with that in three repetitions of
+// the same order of actions, in which nothing but computations takes time: computations of the same kind take equal
+// time on all stages (what is idle there, the schedule's dependencies make idle); each stage takes its own median time
+// (the stages are not equal); each computation takes the time that it took (some were slower than others of their
+// stage: the machine had other load). A wait beyond these comes from messages or overhead before other actions.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/trace.h"
+
+namespace plumbline::bench {
+
+enum class Cause { Dependency, Imbalance, OtherLoad, LateMessage, Overhead, Elsewhere };
+
+inline constexpr int kCauses = 6;
+
+/// "dependency", "imbalance", "other load", "late message", "overhead", "elsewhere"
+const char* cause_name(Cause cause);
+
+/// A time in which a rank computed nothing, before an action or, at the end, after its last one.
+struct Gap {
+  int rank = 0;
+  int before = 0;                       ///< index in the rank's computations; their number for the gap at the end
+  double begin = 0, end = 0;            ///< in the unit of the trace
+  std::array<double, kCauses> by = {};  ///< the parts, which add up to end - begin
+};
+
+/// A piece of the critical path: a computation, or the time before it until the previous one's end.
+struct CriticalStep {
+  int rank = 0, action = 0;  ///< index in the rank's computations
+  double begin = 0, end = 0;
+  bool computes = true;
+};
+
+struct Bubble {
+  double begin = 0, end = 0;                                     ///< of the step
+  std::vector<std::vector<schedule::TimedAction>> computations;  ///< of the trace, by rank
+  std::vector<Gap> gaps;                                         ///< by rank, in the order of time; none of length 0
+  std::vector<CriticalStep> path;                                ///< ascending, from `begin` to `end`
+};
+
+/// Examines a trace of one step over stages in a chain, as the engine measures it: each action begins when its inputs
+/// have arrived. Throws InputError for a trace in which a computation begins before its inputs were computed (clocks
+/// that differ), or whose inputs it lacks.
+Bubble explain(const schedule::Trace& measured);
+
+/// A table with a row for each rank: computations and idle time by cause; then the critical path in one line by cause.
+/// `unit`: that of the trace. Ends with a newline.
+std::string bubble_text(const Bubble& bubble, const std::string& unit);
+
+/// The step as one picture, idle time coloured by its largest cause, the critical path framed.
+std::string bubble_svg(const Bubble& bubble, const std::string& title, const std::string& unit);
+
+/// The step as Chrome trace events: computations, idle times with their causes, and the critical path as a thread of
+/// its own. The trace's unit is milliseconds.
+std::string bubble_chrome_trace(const Bubble& bubble);
+
+}  // namespace plumbline::bench

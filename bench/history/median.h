@@ -1,0 +1,23 @@
+// The median and the median absolute deviation: the statistics that disturbances of the machine affect least.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace plumbline::bench {
+
+/// The median of `values`, which must not be empty; of an even number of values, the upper of the two middle ones.
+inline double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// The median of the distances of `values` from their median, as a part of that median; 0 if the median is 0.
+inline double relative_deviation(std::vector<double> values) {
+  const double middle = median(values);
+  for (double& value : values) value = std::abs(value - middle);
+  return middle == 0 ? 0 : median(std::move(values)) / std::abs(middle);
+}
+
+}  // namespace plumbline::bench

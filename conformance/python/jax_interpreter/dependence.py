@@ -1,0 +1,24 @@
+"""Which values the roots of a backward depend on: *None or zeros* in INTERPRETING.md. JAX has only zeros."""
+
+from numerics import is_real
+
+
+def reached(form, roots):
+    """The numbers of the values of a stage that one of `roots`, values too, depends on, through real numbers only."""
+    real = lambda value: is_real(form["values"][value]["dtype"])
+    found = {root for root in roots if root is not None and real(root)}
+    for node in reversed(form["nodes"]):
+        if node["op"] == "aten::detach" or not found.intersection(differentiable(node)):
+            continue
+        found.update(value for value in read_by(list(node["arguments"].values())) if real(value))
+    return found
+
+
+def differentiable(node):
+    return node["results"][:1] if node["op"] == "aten::batch_norm" else node["results"]
+
+
+def read_by(argument):
+    if isinstance(argument, list):
+        return [value for item in argument for value in read_by(item)]
+    return [argument["value"]] if isinstance(argument, dict) and "value" in argument else []

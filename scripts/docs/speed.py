@@ -1,0 +1,46 @@
+"""README's table of speed, from the last runs of a history (bench/results.jsonl)."""
+
+import json
+import statistics
+
+# (words, benchmark, figure): what says something on a shared machine, too
+ROWS = [
+    ('step of 1F1B over the shortest possible one, stages asleep 5/10 ms, 4 ranks as threads',
+     'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/threads', 'over_ideal'),
+    ('the same over MPI', 'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
+    ('step of ZB-V, over MPI', 'throughput/zb-v/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
+    ('an action in the simulator, 1F1B on 64 ranks', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'per_action'),
+    ('its memory for an action', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
+    ('allocations of the engine for an action, 1F1B on 2 ranks, 64 micro-batches', 'micro/engine_allocations/1f1b/2/64',
+     'per_action'),
+]
+
+
+def value_text(value, unit):
+    if unit == 's':
+        for size, name in ((1, 's'), (1e-3, 'ms'), (1e-6, 'µs'), (1e-9, 'ns')):
+            if value >= size or name == 'ns':
+                return f'{value / size:.3g} {name}'
+    return f'{value:.3f}' if unit == '1' else f'{value:.4g} {unit}'
+
+
+def table(history):
+    """`history` is the text of the file. The newest run that has a figure is shown; every row must be in it."""
+    newest = {}
+    for line in history.splitlines():
+        run = json.loads(line)
+        for benchmark in run['benchmarks']:
+            for figure in benchmark['figures']:
+                newest[benchmark['name'], figure['name']] = (figure, run)
+    lines, runs = ['| | median | middle half |', '|---|---|---|'], []
+    for words, benchmark, name in ROWS:
+        figure, run = newest[benchmark, name]
+        runs.append(run)
+        samples, unit = sorted(figure['samples']), figure['unit']
+        low, high = samples[len(samples) // 4], samples[-1 - len(samples) // 4]
+        between = f'{value_text(low, unit)} to {value_text(high, unit)}' if len(samples) > 1 else ''
+        lines.append(f'| {words} | {value_text(statistics.median(samples), unit)} | {between} |')
+    last = max(runs, key=lambda run: run['date'])
+    machine, commit = last['machine'], last['commit'] + (' (modified)' if last['modified'] else '')
+    return '\n'.join([*lines, '', f'Measured on {last["date"][:10]}, commit {commit}, {machine["hardware"]}, shared with '
+                      f'other work;', f'LibTorch {machine["libtorch"]}, {machine["mpi"]}, {machine["compiler"]}.'])

@@ -1,0 +1,120 @@
+"""scripts/nightly's resuming and limit, on a tree of stubs, and the examples that start it."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / 'scripts/examples'
+STUB = '#!/bin/sh\necho "$(basename "$0") $*" >>"$STUB_LOG"\nif [ -e "$STUB_FAILS.$(basename "$0")" ]; then exit 5; fi\n'
+
+
+class Resuming(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for stub in ('scripts/setup', 'scripts/odr', 'scripts/batches', 'build/plumbline', 'build/plumbline-bench'):
+            (self.root / stub).parent.mkdir(exist_ok=True)
+            (self.root / stub).write_text(STUB)
+            (self.root / stub).chmod(0o755)
+        shutil.copy(ROOT / 'scripts/nightly', self.root / 'scripts/nightly')
+        self.log = self.root / 'log'
+
+    def nightly(self, *words, code):
+        self.log.write_text('')
+        environment = {**os.environ, 'STUB_LOG': str(self.log), 'STUB_FAILS': str(self.root / 'fails')}
+        done = subprocess.run([self.root / 'scripts/nightly', '--seed', '1', *words], capture_output=True, text=True, timeout=60,
+                              env=environment, cwd=self.root)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.ran = [line for line in self.log.read_text().splitlines() if not line.startswith('setup')]
+        return done.stdout + done.stderr
+
+    def test_a_resumed_night_runs_what_is_left_and_counts_the_rest(self):
+        (self.root / 'fails.batches').touch()
+        self.assertIn('1 passed, 1 failed, 0 skipped', self.nightly('batches', 'alarm', code=1))
+        self.assertEqual(self.ran, ['batches ', 'plumbline-bench alarm'])
+        text = self.nightly('--resume', 'batches', 'alarm', 'odr', code=1)
+        self.assertEqual(self.ran, ['odr ', 'odr --plant'])
+        self.assertIn('batches ... before: FAILED, exit 5', text)
+        self.assertIn('3 passed, 1 failed, 0 skipped', text)
+
+    def test_without_resume_everything_runs_again(self):
+        self.nightly('alarm', code=0)
+        self.nightly('alarm', code=0)
+        self.assertEqual(self.ran, ['plumbline-bench alarm'])
+
+    def test_a_limit_leaves_steps_for_resume(self):
+        (self.root / 'scripts/setup').write_text('#!/bin/sh\nsleep 1.1\n')
+        text = self.nightly('--limit', '0', 'alarm', 'batches', code=3)
+        self.assertIn('0 passed, 0 failed, 0 skipped, 2 not started', text)
+        self.assertEqual(self.ran, [])
+        self.assertIn('2 passed', self.nightly('--resume', 'alarm', 'batches', code=0))
+
+    def test_another_seed_is_not_resumed(self):
+        self.nightly('alarm', code=0)
+        self.assertIn('this is commit unknown, seed 2', self.nightly('--resume', '--seed', '2', 'alarm', code=2))
+
+    def test_what_got_worse_is_measured_twice(self):
+        (self.root / 'scripts/bench_instructions').write_text('#!/bin/sh\nexit 3\n')
+        (self.root / 'scripts/bench_instructions').chmod(0o755)
+        bench = self.root / 'build/plumbline-bench'
+        judge = 'case $1 in history) exit $(cat "$STUB_FAILS.judge") ;; esac\n'
+        bench.write_text(STUB + judge)
+        for verdict, code, measured, word in (('0', 0, 1, 'passed'), ('1', 1, 2, 'FAILED'), ('3', 1, 1, 'skipped')):
+            (self.root / 'fails.judge').write_text(verdict)
+            text = self.nightly('bench', code=code)
+            self.assertIn(f'nightly: bench ... {word}', text)
+            self.assertEqual(sum(line.startswith('plumbline-bench micro') for line in self.ran), measured)
+
+
+class Examples(unittest.TestCase):
+    def test_shell(self):
+        for script in (EXAMPLES / 'nightly.sbatch', ROOT / 'scripts/nightly', ROOT / 'scripts/bench_instructions'):
+            subprocess.run(['bash', '-n', script], check=True)
+        if not shutil.which('shellcheck'):
+            self.skipTest('bash read them; there is no shellcheck')
+        done = subprocess.run(['shellcheck', '--severity=error', EXAMPLES / 'nightly.sbatch', ROOT / 'scripts/nightly'],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_systemd(self):
+        if not shutil.which('systemd-analyze'):
+            self.skipTest('there is no systemd-analyze')
+        with tempfile.TemporaryDirectory() as folder:
+            for unit in EXAMPLES.glob('plumbline-nightly.*'):
+                text = unit.read_text(encoding='utf-8').replace('/opt/plumbline', str(ROOT))
+                (Path(folder) / unit.name).write_text(text, encoding='utf-8')
+            units = sorted(Path(folder).iterdir())
+            self.assertEqual(len(units), 2)
+            done = subprocess.run(['systemd-analyze', 'verify', *units], capture_output=True, text=True, timeout=60)
+            own = [line for line in done.stderr.splitlines() if 'plumbline' in line]
+            self.assertEqual((done.returncode, own), (0, []), done.stderr)
+
+    def test_workflow(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest('there is no PyYAML')
+        workflow = yaml.safe_load((EXAMPLES / 'nightly.yml').read_text(encoding='utf-8'))
+        steps = workflow['jobs']['nightly']['steps']
+        commands = [step['run'] for step in steps if 'run' in step]
+        self.assertTrue(any('scripts/nightly' in command for command in commands))
+        for command in commands:
+            subprocess.run(['bash', '-n'], input=command, text=True, check=True)
+
+    def test_their_options_exist(self):
+        usage = subprocess.run([ROOT / 'scripts/nightly', '--help'], capture_output=True, text=True, check=True).stdout
+        for example in EXAMPLES.iterdir():
+            for line in example.read_text(encoding='utf-8').replace('\\\n', ' ').splitlines():
+                if 'scripts/nightly' in line and not line.lstrip().startswith('#'):
+                    for word in line.split('scripts/nightly')[1].split():
+                        if word.startswith('--'):
+                            self.assertIn(word, usage, example.name)
+
+
+if __name__ == '__main__':
+    unittest.main()

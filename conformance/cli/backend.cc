@@ -12,13 +12,14 @@
 #include "runtime/graph/error_text.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #endif
 
 namespace plumbline::cli {
 namespace {
 
 struct BackendOptions {
-  std::string job, out, transport = "threads";
+  std::string job, out, transport = "threads", nccl;
 };
 
 int describe() {
@@ -52,7 +53,12 @@ void run_as_rank(const BackendOptions& options, transport::MpiSession& mpi) {
       *transport, mpi.rank() == 0 ? conformance::read_job(options.job) : conformance::Job(), /*add_corpus=*/true);
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
-  conformance::Runtime(transport.get()).run(job, options.out, print_event);
+  const std::unique_ptr<transport::Transport> over_nccl =
+      options.transport == "nccl"
+          ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
+                                                 transport::from_seconds(job.timeout_seconds))
+          : nullptr;
+  conformance::Runtime(over_nccl ? over_nccl.get() : transport.get()).run(job, options.out, print_event);
 }
 #endif
 
@@ -70,7 +76,7 @@ int run(const BackendOptions& options) {
   }
   return 0;
 #else
-  throw InputError("--transport mpi: this plumbline was built without MPI");
+  throw InputError("--transport " + options.transport + ": this plumbline was built without MPI");
 #endif
 }
 
@@ -89,9 +95,11 @@ void add_backend(CLI::App& app, Command& chosen) {
   CLI::App* run_command = command->add_subcommand("run", "Run a job and write the results of each rank");
   run_command->add_option("--job", options->job, "The job file")->required();
   run_command->add_option("--out", options->out, "Folder for the results")->required();
-  run_command->add_option("--transport", options->transport, "threads, or mpi (under mpirun)")
-      ->check(CLI::IsMember({"threads", "mpi"}))
+  run_command->add_option("--transport", options->transport, "threads; or mpi or nccl (under mpirun)")
+      ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
       ->capture_default_str();
+  run_command->add_option("--nccl", options->nccl, "For --transport nccl: as of `plumbline run`")
+      ->type_name("LIBRARY[:WORD,...]");
   run_command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

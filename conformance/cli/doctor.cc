@@ -46,6 +46,7 @@ bool is_rank() {
 
 void add_doctor(CLI::App& app, Command& chosen) {
   auto backend = std::make_shared<std::string>(), launcher = std::make_shared<std::string>(conformance::kLauncher);
+  auto nccl = std::make_shared<std::string>();
   auto ranks = std::make_shared<int>(0);
   CLI::App* command = app.add_subcommand(
       "doctor",
@@ -63,15 +64,21 @@ void add_doctor(CLI::App& app, Command& chosen) {
       ->type_name("CMD")
       ->capture_default_str()
       ->needs(ranks_option);
+  command
+      ->add_option("--nccl", *nccl,
+                   "Fail unless there is this NCCL, or stub; default: say whether there is libnccl.so.2")
+      ->type_name("LIBRARY[:WORD,...]")
+      ->excludes(backend_option)
+      ->excludes(ranks_option);
   command->callback([=, &chosen] {
-    chosen = [backend, ranks, launcher] {
+    chosen = [backend, nccl, ranks, launcher] {
       if (is_rank()) return examine_as_rank();
       at::set_num_threads(1);  // the oracle sums in the ranks' order
       conformance::end_children_on_signals();
       if (*ranks > 0)
         return conformance::examine_launched_ranks(conformance::parse_launcher(*launcher), *ranks, own_path(),
                                                    std::cout);
-      return backend->empty() ? conformance::examine_machine(std::cout)
+      return backend->empty() ? conformance::examine_machine(*nccl, std::cout)
                               : conformance::examine_backend(*backend, std::cout);
     };
   });

@@ -16,6 +16,7 @@
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/transport/adverse_wire.h"
+#include "runtime/transport/nccl/library_choice.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
@@ -67,6 +68,8 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
     throw InputError("--ranks: " + conformance::numbers_text(run.selection.ranks) +
                      " given; a program runs on one number of ranks");
   program.ranks = run.selection.ranks.empty() ? 0 : run.selection.ranks.front();
+  if (run.selection.transport == conformance::TransportKind::Nccl)
+    throw InputError("--transport: nccl is for cases so far; a program takes threads or mpi");
   program.mpi = run.selection.transport == conformance::TransportKind::Mpi;
   program.launcher = conformance::parse_launcher(run.launcher.empty() ? conformance::kLauncher : run.launcher);
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
@@ -85,7 +88,7 @@ void take_launcher(conformance::RunOptions& options, bool own_runtime) {
   if (options.launcher.empty() || !own_runtime) return;
   if (options.selection.transport == conformance::TransportKind::Threads)
     throw InputError("--launcher: it starts processes, but --transport threads is given; leave out one of them");
-  options.selection.transport = conformance::TransportKind::Mpi;
+  if (!options.selection.transport) options.selection.transport = conformance::TransportKind::Mpi;
 }
 
 }  // namespace
@@ -131,13 +134,24 @@ void add_run(CLI::App& app, Command& chosen) {
       ->type_name("runtime|FILE.toml|CMD")
       ->capture_default_str();
   const std::map<std::string, conformance::TransportKind> transports = {
-      {"threads", conformance::TransportKind::Threads}, {"mpi", conformance::TransportKind::Mpi}};
+      {"threads", conformance::TransportKind::Threads},
+      {"mpi", conformance::TransportKind::Mpi},
+      {"nccl", conformance::TransportKind::Nccl}};
   command
-      ->add_option("--transport", named->transport,
-                   "threads: ranks are threads of one process; mpi: processes under mpirun")
+      ->add_option(
+          "--transport", named->transport,
+          "threads: ranks are threads of one process; mpi: processes under mpirun; nccl: such processes, whose "
+          "tensors travel over NCCL (docs/gpu.md)")
       ->transform(CLI::CheckedTransformer(transports).description(""))
-      ->type_name("threads|mpi")
+      ->type_name("threads|mpi|nccl")
       ->default_str("threads");
+  command
+      ->add_option("--nccl", options->nccl,
+                   "For --transport nccl: the path or name of the library, or stub, with words: those of the stub "
+                   "(rendezvous, eager, late, poison, shuffle, apart) make its worst cases happen, headers checks the "
+                   "order of messages")
+      ->type_name("LIBRARY[:WORD,...]")
+      ->default_str(transport::nccl::LibraryChoice().library);
   command
       ->add_option("--launcher", options->launcher,
                    "What starts the ranks as processes, on several hosts for example, where {np} is their number; "
@@ -219,6 +233,9 @@ void add_run(CLI::App& app, Command& chosen) {
     named->select(*command, options->selection);
     take_launcher(*options, *backend == conformance::kRuntime);
     transport::parse_wire(options->wire);
+    transport::nccl::parse_library_choice(options->nccl);
+    if (!options->nccl.empty() && options->selection.transport != conformance::TransportKind::Nccl)
+      throw InputError("--nccl goes with --transport nccl, which is missing");
     options->command_line = command_line();
     options->program = cli::program();
     if (remat->count() > 0)
@@ -237,6 +254,7 @@ void add_run(CLI::App& app, Command& chosen) {
     }
     if (!options->mutant.empty()) options->mutant_ranks = conformance::find_mutant(options->mutant).least_ranks;
     options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
+    if (!options->backend.foreign && !options->nccl.empty()) options->backend.run_words = {"--nccl", options->nccl};
     if (!options->launcher.empty()) options->backend.launcher = conformance::parse_launcher(options->launcher);
     if (options->backend.foreign)
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})

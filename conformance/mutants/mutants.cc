@@ -116,13 +116,13 @@ const Need weight_closures{"weight gradients apart from autograd",
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> joined;
-    for (auto list : {&mutants_on_the_wire,      &mutants_in_shared_sums,   &mutants_between_replicas,
-                      &mutants_in_the_forward,   &mutants_in_the_backward,  &mutants_in_the_accumulator,
-                      &mutants_in_the_hooks,     &mutants_in_recomputation, &mutants_in_the_loss,
-                      &mutants_in_the_batch,     &mutants_in_the_pipe,      &mutants_in_the_steps,
-                      &mutants_in_the_optimizer, &mutants_in_the_norm,      &mutants_in_the_saved_state,
-                      &mutants_in_the_schedule,  &mutants_in_the_store,     &mutants_in_groups,
-                      &mutants_in_the_results,   &mutants_in_what_is_given})
+    for (auto list : {&mutants_on_the_wire,        &mutants_on_streams,       &mutants_in_shared_sums,
+                      &mutants_between_replicas,   &mutants_in_the_forward,   &mutants_in_the_backward,
+                      &mutants_in_the_accumulator, &mutants_in_the_hooks,     &mutants_in_recomputation,
+                      &mutants_in_the_loss,        &mutants_in_the_batch,     &mutants_in_the_pipe,
+                      &mutants_in_the_steps,       &mutants_in_the_optimizer, &mutants_in_the_norm,
+                      &mutants_in_the_saved_state, &mutants_in_the_schedule,  &mutants_in_the_store,
+                      &mutants_in_groups,          &mutants_in_the_results,   &mutants_in_what_is_given})
       for (Mutant& mutant : list()) joined.push_back(std::move(mutant));
     return joined;
   }();

@@ -56,6 +56,7 @@ extern const Need training, halves, several_microbatches, buffers, random_layers
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();
+std::vector<Mutant> mutants_on_streams();
 std::vector<Mutant> mutants_in_shared_sums();
 std::vector<Mutant> mutants_between_replicas();
 std::vector<Mutant> mutants_in_the_forward();

@@ -99,7 +99,7 @@ class Choices {
       }
     }
     ranks = ranks_of_backend(std::move(ranks), selection_, options_.backend);
-    transports = {processes ? TransportKind::Mpi : selection_.transport_or_default()};
+    transports = {selection_.transport.value_or(processes ? TransportKind::Mpi : TransportKind::Threads)};
 #if PLUMBLINE_HAS_MPI
     if (spread && !selection_.transport) transports = {TransportKind::Threads, TransportKind::Mpi};
 #endif

@@ -50,7 +50,9 @@ struct RunOptions {
   int mutant_ranks = 1;             ///< that the mutant needs at least
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
-  std::string wire;  ///< words of transport::parse_wire(); empty: an ordinary one
+  std::string wire;          ///< words of transport::parse_wire(); empty: an ordinary one
+  std::string nccl;          ///< for transport::nccl::parse_library_choice()
+  std::string nccl_library;  ///< the name of what was found; empty without this transport
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = false;  ///< measure the speed of schedules as well
@@ -96,7 +98,7 @@ Job empty_job(const RunOptions& options, int ranks);
 /// that the user named, every case of it under these. A case with its own schedule runs under that alone, named "own",
 /// on as many ranks as it has.
 ///
-/// `processes`: how many processes mpirun has started; everything runs on them.
+/// `processes`: how many processes mpirun has started; everything runs on them, over MPI if no transport is named.
 ///
 /// Throws InputError for an unknown case, schedule or profile, for numbers out of range, and, with the reason, when
 /// nothing that was asked for is supported, or nothing under a schedule from a file.

@@ -216,7 +216,10 @@ std::vector<std::string> words_for(const BackendSpec& spec, TransportKind transp
   if (!used.contains("{verb}")) words.push_back(verb);
   if (!job.empty() && !used.contains("{job}")) words.insert(words.end(), {"--job", job});
   if (!out.empty() && !used.contains("{out}")) words.insert(words.end(), {"--out", out});
-  if (verb == "run" && !spec.foreign) words.insert(words.end(), {"--transport", transport_name(transport)});
+  if (verb == "run" && !spec.foreign) {
+    words.insert(words.end(), {"--transport", transport_name(transport)});
+    words.insert(words.end(), spec.run_words.begin(), spec.run_words.end());
+  }
   return words;
 }
 

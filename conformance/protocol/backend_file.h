@@ -44,6 +44,7 @@ struct BackendSpec {
   std::filesystem::path folder = {};                    ///< working directory; empty: that of this process
   std::vector<int> ranks = {};                          ///< possible numbers of ranks, ascending; empty: any number
   std::filesystem::path waivers = {};                   ///< used without --waivers; empty: none
+  std::vector<std::string> run_words = {};              ///< of the runtime, after its --transport
   /// Deadlines, as in [timeouts]; 0: none.
   std::chrono::milliseconds start{60'000}, one_case{120'000}, silence{120'000};
 };

@@ -10,17 +10,28 @@ namespace plumbline::conformance {
 enum class TransportKind {
   Threads,
   Mpi,
-  Own,  ///< the transport of a backend other than the runtime of this project
+  Nccl,  ///< between processes under MPI
+  Own,   ///< the transport of a backend other than the runtime of this project
 };
 
-/// "threads", "mpi" or "own".
+/// "threads", "mpi", "nccl" or "own".
 inline std::string transport_name(TransportKind kind) {
-  return kind == TransportKind::Own ? "own" : kind == TransportKind::Mpi ? "mpi" : "threads";
+  switch (kind) {
+    case TransportKind::Threads:
+      return "threads";
+    case TransportKind::Mpi:
+      return "mpi";
+    case TransportKind::Nccl:
+      return "nccl";
+    case TransportKind::Own:
+      break;
+  }
+  return "own";
 }
 
 /// The inverse of transport_name(); nullopt for any other text.
 inline std::optional<TransportKind> transport_kind(std::string_view name) {
-  for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Own})
+  for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Nccl, TransportKind::Own})
     if (transport_name(kind) == name) return kind;
   return std::nullopt;
 }

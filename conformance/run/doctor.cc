@@ -34,6 +34,7 @@
 #include "runtime/text/join.h"
 #include "runtime/text/near_names.h"
 #include "runtime/text/one_line.h"
+#include "runtime/transport/nccl/library.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -95,6 +96,23 @@ std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
     throw Error(found + " does not start " + std::to_string(ranks) + " ranks of `echo rank`: " + describe(result) +
                 ", they printed " + std::to_string(lines_in(result.output)) + " lines; try: " + join(words, " "));
   return found + " starts " + std::to_string(ranks) + " ranks";
+}
+
+/// Which library there is, and how many devices.
+std::string nccl_text(const transport::nccl::LibraryChoice& choice, bool needed) {
+  try {
+    const transport::nccl::Library library = transport::nccl::load_library(choice);
+    std::string text = library.name() + ", " + library.path;
+    if (!library.stub.empty()) return text + "; a stub: it proves order and lifetimes, no kernels";
+    int devices = 0;
+    const auto counted = library.get_device_count(&devices);
+    text += "; CUDA runtime " + library.cuda_path + ", ";
+    if (counted == transport::nccl::CudaError::Success) return text + std::to_string(devices) + " devices";
+    return text + "no device: " + library.cuda_get_error_string(counted);
+  } catch (const Error& error) {
+    if (needed) throw;
+    return std::string("none: ") + error.what();
+  }
 }
 
 /// The examination of a backend, step by step.
@@ -283,7 +301,8 @@ class BackendExamination {
 
 }  // namespace
 
-int examine_machine(std::ostream& out) {
+int examine_machine(const std::string& nccl, std::ostream& out) {
+  const auto choice = transport::nccl::parse_library_choice(nccl);
   Steps steps(out);
   steps.on_its_own("mpirun", [] {
     return first_line(
@@ -305,6 +324,7 @@ int examine_machine(std::ostream& out) {
   steps.on_its_own("CUDA", [] {
     return std::string(at::hasCUDA() ? "LibTorch has it" : "none in this LibTorch: everything runs on the CPU");
   });
+  steps.on_its_own("NCCL", [&] { return nccl_text(choice, /*needed=*/!nccl.empty()); });
   steps.on_its_own("Python", [] {
     const std::string advice = "adapters to Python backends need Python 3.11 or newer as python3";
     const std::string version = first_line(output_of({"python3", "--version"}, advice));

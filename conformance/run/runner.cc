@@ -26,8 +26,10 @@
 #include "runtime/text/join.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/nccl/library.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #endif
 
 namespace plumbline::conformance {
@@ -97,7 +99,21 @@ void restrict_to_schedules(RunPlan& plan, const BackendDescription& backend) {
     });
 }
 
-/// Null when the backend does not describe itself, which is told on stderr.
+/// False when there is no NCCL to take, which is told on stderr.
+bool find_nccl(RunOptions& options) {
+  if (options.selection.transport != TransportKind::Nccl) return true;
+  const auto choice = transport::nccl::parse_library_choice(options.nccl);
+  try {
+    const transport::nccl::Library library = transport::nccl::load_library(choice);
+    options.nccl_library = library.name() + (library.stub.empty() ? ", " + library.path : "");
+  } catch (const Error& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return false;
+  }
+  return true;
+}
+
+/// Null when the backend does not describe itself or there is no NCCL to take, which is told on stderr.
 std::unique_ptr<Prepared> prepared(const RunOptions& given) {
   auto run = std::make_unique<Prepared>(Prepared{given, built_models(given.seed), {}, {}});
   RunOptions& options = run->options;
@@ -105,6 +121,7 @@ std::unique_ptr<Prepared> prepared(const RunOptions& given) {
     options.selection.transport = TransportKind::Own;
     if (options.waivers.empty()) options.waivers = options.backend.waivers;
   }
+  if (!find_nccl(options)) return nullptr;
   try {
     run->backend = CommandBackend(options.backend).describe();
   } catch (const BackendError& error) {
@@ -210,15 +227,19 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
         if (!selection.ranks.empty() && selection.ranks != std::vector{mpi.size()})
           throw InputError("--ranks: " + numbers_text(selection.ranks) + " given, but mpirun started " +
                            std::to_string(mpi.size()));
-        if (selection.transport && selection.transport != TransportKind::Mpi)
+        if (selection.transport == TransportKind::Threads)
           throw InputError(
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         if (options.resume)
           throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
         models = built_models(options.seed);
         plan = make_plan(options, *models, mpi.size());
-        open_report_folder(options, plan);
-        session.emplace(options, plan, out);
+        if (find_nccl(options)) {
+          open_report_folder(options, plan);
+          session.emplace(options, plan, out);
+        } else {
+          code = 3;
+        }
       } catch (const InputError& error) {
         std::fprintf(stderr, "plumbline: %s\n", error.what());
         code = 2;
@@ -227,8 +248,15 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
     code = agree(code);
     if (code != 0) return code;
 
-    const Runtime runtime(transport.get());
-    const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), TransportKind::Mpi);
+    // All ranks have the same command line.
+    const TransportKind kind = options.selection.transport.value_or(TransportKind::Mpi);
+    const bool nccl = kind == TransportKind::Nccl;
+    const std::unique_ptr<transport::Transport> over_nccl =
+        nccl ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
+                                                    transport::from_seconds(options.timeout_seconds))
+             : nullptr;
+    const Runtime runtime(nccl ? over_nccl.get() : transport.get());
+    const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), kind);
     const auto shared = [&](const Job& job) { return share_job(*transport, job, /*add_corpus=*/false); };
     const auto groups = static_cast<size_t>(agree(static_cast<int>(plan.groups.size())));
     for (size_t g = 0; g < groups; ++g) {

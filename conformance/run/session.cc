@@ -194,15 +194,17 @@ int Session::report() {
   report.backend = {backend_.name, backend_.version, "cpu", description_text(backend_)};
   report.environment = run_environment();
   const Places places = places_of(plan_);
-  report.context = run_context(options_.command_line, {{"backend", backend_.name + " " + backend_.version},
-                                                       {"transport", places.transports},
-                                                       {"ranks", places.ranks},
-                                                       {"seed", std::to_string(options_.seed)},
-                                                       {"profile", options_.selection.profile_or_default()},
-                                                       {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
-                                                       {"recompute", options_.recompute},
-                                                       {"remat", to_string(options_.remat)},
-                                                       {"wire", options_.wire.empty() ? "ordinary" : options_.wire}});
+  report.context =
+      run_context(options_.command_line, {{"backend", backend_.name + " " + backend_.version},
+                                          {"transport", places.transports},
+                                          {"nccl", options_.nccl_library.empty() ? "none" : options_.nccl_library},
+                                          {"ranks", places.ranks},
+                                          {"seed", std::to_string(options_.seed)},
+                                          {"profile", options_.selection.profile_or_default()},
+                                          {"mutant", options_.mutant.empty() ? "none" : options_.mutant},
+                                          {"recompute", options_.recompute},
+                                          {"remat", to_string(options_.remat)},
+                                          {"wire", options_.wire.empty() ? "ordinary" : options_.wire}});
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.broken = broken_;

@@ -133,8 +133,10 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   step.result().times.begin = now();
   try {
     step.shard_parameters();
+    context_.transport.begin_traffic(plan.traffic.get());
     Execution(step).run();
     step.finish();
+    context_.transport.begin_traffic(nullptr);
   } catch (...) {
     // No transfer may write into memory that is about to be freed.
     step.abandon();

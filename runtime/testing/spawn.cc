@@ -26,7 +26,7 @@ RankLauncher& launcher() {
 
 }  // namespace
 
-void set_rank_launcher(RankLauncher replacement) { launcher() = std::move(replacement); }
+RankLauncher set_rank_launcher(RankLauncher replacement) { return std::exchange(launcher(), std::move(replacement)); }
 
 bool with_ranks(int ranks, const RankBody& body) {
   const auto skip = [ranks] { GTEST_SKIP() << "needs " << ranks << " ranks, mpirun started " << launcher().available; };

@@ -27,6 +27,7 @@ struct RankLauncher {
   int available;  // ranks it can offer
   std::function<void(int ranks, const RankBody& body)> run;
 };
-void set_rank_launcher(RankLauncher launcher);
+/// Returns the launcher until now.
+RankLauncher set_rank_launcher(RankLauncher launcher);
 
 }  // namespace plumbline::testing

@@ -2,6 +2,7 @@
 // from this class and overrides the functions that differ.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "runtime/transport/transport.h"
@@ -16,6 +17,10 @@ class ForwardingTransport : public Transport {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   int64_t max_tag() const override { return inner_.max_tag(); }
+  std::unique_ptr<AgreedTraffic> agree_on_traffic(const Traffic& traffic, const Deadline& deadline) override {
+    return inner_.agree_on_traffic(traffic, deadline);
+  }
+  void begin_traffic(AgreedTraffic* traffic) override { inner_.begin_traffic(traffic); }
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     return inner_.isend(data, bytes, peer, tag);
   }

@@ -14,8 +14,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace plumbline::transport {
 
@@ -82,8 +84,31 @@ class WaitContext {
   std::string (*describe_)(const void*);
 };
 
-/// Tags from -1 down to -kReservedTags belong to collectives.h; all other code uses [0, max_tag()].
+/// Tags from -1 down to -kReservedTags belong to collectives.h and to the transports; all other code uses [0,
+/// max_tag()].
 inline constexpr int64_t kReservedTags = 16;
+
+/// One message of a step, as one of its ends sees it. `peer` is another rank; in a step no tag occurs twice between a
+/// sender and a receiver.
+struct Parcel {
+  int peer = 0;
+  int64_t tag = 0;
+  size_t bytes = 0;
+  bool operator==(const Parcel&) const = default;
+};
+
+/// The messages between this rank and others that a step exchanges, known before it begins. Sends are in the order in
+/// which they will be posted; receives may be posted in any order. A step may exchange further messages with other
+/// tags.
+struct Traffic {
+  std::vector<Parcel> sends, receives;
+};
+
+/// Traffic on which all ranks agreed; each transport that needs it has a class of its own.
+class AgreedTraffic {
+ public:
+  virtual ~AgreedTraffic() = default;
+};
 
 class Transport {
  public:
@@ -94,6 +119,15 @@ class Transport {
   virtual int size() const = 0;
   /// The largest tag that callers may use.
   virtual int64_t max_tag() const = 0;
+
+  /// Prepares for steps with this traffic; every rank calls it, in the same order, before the first of these steps. A
+  /// medium whose messages have tags has nothing to prepare and returns null. A medium without tags makes its
+  /// connections, and throws Error on every rank unless each send has its receive with the same size.
+  virtual std::unique_ptr<AgreedTraffic> agree_on_traffic(const Traffic&, const Deadline&) { return nullptr; }
+
+  /// Begins a step with this traffic, which must live until the next call; null: the messages that follow belong to
+  /// none. All messages of the step before must be complete or withdrawn. Every rank calls it, in the same order.
+  virtual void begin_traffic(AgreedTraffic*) {}
 
   /// Starts to send `bytes` bytes to `peer` (which may be this rank) and returns at once. The memory must stay valid
   /// and unchanged until the request is complete. Throws Error for a peer or a tag out of range and if the medium

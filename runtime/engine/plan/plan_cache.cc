@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/engine/plan/shape_agreement.h"
+#include "runtime/engine/plan/step_traffic.h"
 #include "runtime/engine/stage/stage_trace.h"
 #include "runtime/engine/stage/written_attributes.h"
 #include "runtime/error.h"
@@ -144,6 +145,7 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   check_with_peers(made->plan, context_.transport, deadline());
   // Called even if this rank does not partition: another one may.
   if (made->backward && schedule.replicas() > 1) check_same_choices(choices, context_.transport, deadline());
+  made->traffic = context_.transport.agree_on_traffic(step_traffic(context_, made->plan, made->actions), deadline());
   return made;
 }
 

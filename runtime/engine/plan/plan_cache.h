@@ -32,6 +32,7 @@ struct StepPlan {
   std::vector<Stage> stages;              ///< in the order of EngineContext::stages
   bool backward = false;                  ///< whether the step has a backward: training with a loss
   std::vector<ParameterCopies> copies;
+  std::unique_ptr<transport::AgreedTraffic> traffic;  ///< of boundary values and their gradients; may be null
   /// By stage (in the order of `stages`), then by micro-batch: whether the list offloads its activations; empty if it
   /// has no OFFLOAD.
   std::vector<char> offloaded;

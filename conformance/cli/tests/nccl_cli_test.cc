@@ -1,0 +1,81 @@
+// `plumbline run --transport nccl` over the stub, and what it says where there is no library.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "conformance/cli/testing/cli_fixture.h"
+
+namespace plumbline::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class NcclCli : public Cli {
+ protected:
+  Words run(const std::string& name, const Words& more) const {
+    Words words = {"run", "--case", "exact-mlp-mean,exact-stash", "--schedule", "1f1b,zb-v", "--report", report(name)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  std::string context(const std::string& name) const {
+    return nlohmann::json::parse(std::ifstream(folder_ / name / "report.json")).at("context").dump();
+  }
+
+  std::string bytes(const std::string& file) const {
+    std::ifstream in(folder_ / file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+};
+
+TEST_F(NcclCli, EveryModeGivesTheBytesOfThreads) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  const conformance::ProcessResult threads = start(run("threads", {"--ranks", "2"}));
+  ASSERT_EQ(exit_code(threads), 0) << threads.output;
+  const std::string file = "1f1b/exact-mlp-mean/rank0.safetensors";
+  const std::string expected = bytes("threads/results/threads-2/" + file);
+  ASSERT_FALSE(expected.empty());
+  for (const std::string modes : {"rendezvous", "late,poison,shuffle", "eager,poison,apart"}) {
+    const conformance::ProcessResult result =
+        start(run("r", {"--ranks", "2", "--transport", "nccl", "--nccl", "stub:headers," + modes}));
+    ASSERT_EQ(exit_code(result), 0) << modes << "\n" << result.output;
+    EXPECT_EQ(bytes("r/results/nccl-2/" + file), expected) << modes;
+    EXPECT_NE(context("r").find("nccl (stub: " + modes + ")"), std::string::npos) << context("r");
+  }
+}
+
+TEST_F(NcclCli, RunsUnderMpirunAsWell) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  const conformance::ProcessResult result =
+      start(run("r", {"--transport", "nccl", "--nccl", "stub:late"}), {"mpirun", "-n", "2"});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_NE(context("r").find("nccl (stub: late)"), std::string::npos) << context("r");
+}
+
+TEST_F(NcclCli, WithoutALibraryItSaysSoAndCannotJudge) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  const conformance::ProcessResult result =
+      start(run("r", {"--ranks", "2", "--transport", "nccl", "--nccl", "/nowhere/libnccl.so.2"}));
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_NE(result.output.find("/nowhere/libnccl.so.2"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("--nccl names its path, or `--nccl stub` takes the stub"), std::string::npos)
+      << result.output;
+}
+
+TEST_F(NcclCli, RefusesOptionsThatDoNotFit) {
+  expect_refused({{run("r", {"--nccl", "stub"}), "--nccl goes with --transport nccl"},
+                  {run("r", {"--transport", "nccl", "--nccl", "stub:fast"}), "'fast' is unknown; expected rendezvous"},
+                  {run("r", {"--transport", "nccl", "--nccl", "stub:eager,late"}), "eager sends do not wait"},
+                  {{"doctor", "--nccl", "stub", "--backend", "b.toml"}, "excludes"}});
+}
+
+TEST_F(NcclCli, DoctorSaysWhichLibrary) {
+  const conformance::ProcessResult stub = start({"doctor", "--nccl", "stub:late"});
+  EXPECT_NE(stub.output.find("ok         NCCL: nccl (stub: late), "), std::string::npos) << stub.output;
+  EXPECT_NE(stub.output.find("libplumbline_nccl_stub.so; a stub: it proves"), std::string::npos) << stub.output;
+  const conformance::ProcessResult none = start({"doctor", "--nccl", "/nowhere/libnccl.so.2"});
+  EXPECT_EQ(exit_code(none), 1) << none.output;
+  EXPECT_NE(none.output.find("failed     NCCL: /nowhere/libnccl.so.2"), std::string::npos) << none.output;
+}
+
+}  // namespace
+}  // namespace plumbline::cli

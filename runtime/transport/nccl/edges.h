@@ -1,0 +1,69 @@
+// Edges: this rank's communicators, one for each direction between it and another rank, each with a stream.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/lowering/rank_links.h"
+#include "runtime/transport/nccl/library.h"
+#include "runtime/transport/nccl/watch.h"
+
+namespace plumbline::transport::nccl {
+
+struct Edge {
+  int peer = 0;
+  bool sends = false;  ///< from this rank to the peer; otherwise from the peer
+  Communicator communicator = nullptr;
+  Stream stream = nullptr;
+
+  /// The rank's number in the communicator: the sender has 0.
+  int rank() const { return sends ? 0 : 1; }
+};
+
+class Edges {
+ public:
+  /// All arguments must outlive the edges.
+  Edges(const Library& library, Transport& control, Watch& watch, Clock::duration timeout);
+  /// Lets operations end, for a while, and frees the communicators.
+  ~Edges();
+  Edges(const Edges&) = delete;
+  Edges& operator=(const Edges&) = delete;
+
+  /// Makes both edges of each link that has none, round after round, and sends one byte over each, since NCCL connects
+  /// two ranks when they use a communicator for the first time. All ranks call it with the same links.
+  void connect(const std::vector<schedule::RankLink>& links);
+
+  /// Null if there is none.
+  Edge* find(int peer, bool sends);
+
+  /// Call with the result of every NCCL call on the edge's communicator: waits until NCCL has taken the operation,
+  /// after which events may be recorded behind it. Throws Error with NCCL's text, and TimeoutError.
+  void settle(const Edge& edge, Result result, const char* call);
+  /// Throws Error if the communicator has failed since.
+  void check(const Edge& edge) const;
+  /// What NCCL says last about the edge; the stub names the operations that both ranks are at.
+  std::string last_words(const Edge& edge) const;
+
+  /// Ends all operations, complete or not. The edges cannot be used any more.
+  void abort() noexcept;
+  bool aborted() const { return aborted_; }
+
+ private:
+  void make(const schedule::RankChannel& channel);
+  UniqueId agree_on_id(const schedule::RankChannel& channel);
+  void send_first_byte(const Edge& edge);
+  [[noreturn]] void fail(const Edge& edge, Result result, const char* call) const;
+  Deadline deadline() const { return Deadline::after(timeout_); }
+
+  const Library& library_;
+  Transport& control_;
+  Watch& watch_;
+  const Clock::duration timeout_;
+  std::vector<std::unique_ptr<Edge>> out_, in_;  // by peer
+  std::set<schedule::RankLink> links_;           // of all ranks
+  bool aborted_ = false;
+};
+
+}  // namespace plumbline::transport::nccl

@@ -1,0 +1,58 @@
+// Library: NCCL and the CUDA runtime, loaded at run time. One build works with any NCCL from 2.28, with the stub
+// (stub/), and without either.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/transport/nccl/abi.h"
+#include "runtime/transport/nccl/library_choice.h"
+
+namespace plumbline::transport::nccl {
+
+/// The functions are those of the library, without the prefixes nccl and cuda. Tests and mutants replace single ones in
+/// a copy.
+struct Library {
+  std::string path;       ///< of the file that holds NCCL
+  int version = 0;        ///< 22809 is 2.28.9
+  std::string stub;       ///< the stub's modes ("late,poison", or "eager"); empty: not the stub
+  std::string cuda_path;  ///< of the file that holds the CUDA runtime; the stub is both
+
+  std::function<function::GetVersion> get_version;
+  std::function<function::GetErrorString> get_error_string;
+  std::function<function::GetLastError> get_last_error;
+  std::function<function::GetUniqueId> get_unique_id;
+  std::function<function::CommInitRankConfig> comm_init_rank_config;
+  std::function<function::CommGetAsyncError> comm_get_async_error;
+  std::function<function::CommFinalize> comm_finalize;
+  std::function<function::CommDestroy> comm_destroy;
+  std::function<function::CommAbort> comm_abort;
+  std::function<function::Send> send;
+  std::function<function::Recv> recv;
+
+  std::function<function::CudaGetErrorString> cuda_get_error_string;
+  std::function<function::GetDeviceCount> get_device_count;
+  std::function<function::SetDevice> set_device;
+  std::function<function::StreamCreateWithFlags> stream_create_with_flags;
+  std::function<function::StreamDestroy> stream_destroy;
+  std::function<function::StreamWaitEvent> stream_wait_event;
+  std::function<function::EventCreateWithFlags> event_create_with_flags;
+  std::function<function::EventDestroy> event_destroy;
+  std::function<function::EventRecord> event_record;
+  std::function<function::EventQuery> event_query;
+  std::function<function::HostAlloc> host_alloc;
+  std::function<function::FreeHost> free_host;
+  std::function<function::PointerGetAttributes> pointer_get_attributes;
+
+  /// "nccl 2.28.9", or "nccl (stub: late,poison)".
+  std::string name() const;
+};
+
+/// Loads the chosen library and sets the stub's modes, which hold for the whole process. The CUDA runtime is the
+/// library itself if it exports it, as the stub does, else the file that PLUMBLINE_CUDART names, else libcudart.so.13
+/// or .12. Throws Error, with a remedy, if a library is absent, lacks a function or is older than 2.28. Libraries stay
+/// loaded.
+Library load_library(const LibraryChoice& choice);
+
+}  // namespace plumbline::transport::nccl

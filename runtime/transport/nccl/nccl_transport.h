@@ -1,0 +1,44 @@
+// Ranks whose tensors travel over NCCL. Only the messages of a step on which all ranks agreed beforehand (Traffic) do;
+// all others (agreement, collectives, sums of gradients, messages of a rank to itself) go over a control transport.
+//
+// NCCL has no tags: it matches the k-th send with the k-th receive between two ranks. So each directed edge, from a
+// sending to a receiving rank, has a communicator of two ranks and a stream on either side. Sends are issued in the
+// agreed order, in which they must be posted. Receives are issued in the sender's order, whatever the order in which
+// they are posted: one that the sender sends earlier, but that is not posted yet, goes into memory of the transport and
+// is copied once it is posted.
+//
+// Streams: an operation on an edge begins after the work that is on the compute stream by then. A receive is complete
+// for the compute stream, which waits for its event; since the kernels of a CPU run on the host, wait() then also waits
+// for the compute stream. A send is complete when its own event is: until then the caller keeps its memory. The host
+// never blocks in CUDA or NCCL: it asks, sleeps between questions, and progresses the control transport meanwhile.
+//
+// After an error or withdraw() in the middle of a step the rank aborts all its communicators, since NCCL withdraws no
+// single operation; from then on a message over NCCL throws Error.
+//
+// Facts: NCCL's user guide (point-to-point order, non-blocking communicators, abort); one communicator for each
+// direction, made in rounds and used once before the first step, as torch.distributed.pipelining of PyTorch 2.15 does.
+#pragma once
+
+#include <memory>
+
+#include "runtime/transport/nccl/library.h"
+#include "runtime/transport/transport.h"
+
+namespace plumbline::transport::nccl {
+
+struct NcclOptions {
+  /// The limit for making a communicator, and for NCCL to take an operation.
+  Clock::duration timeout = std::chrono::seconds(60);
+  /// Before each message its tag, size and number are sent, and compared on arrival.
+  bool headers = false;
+};
+
+/// Decorates `control`, which must outlive the result; all ranks call it together. Selects this rank's device. Throws
+/// Error if there is none, or if ranks would have to share one and NCCL does not support it (before 2.30, or without
+/// NCCL_MULTI_RANK_GPU_ENABLE=1).
+std::unique_ptr<Transport> make_nccl_transport(Library library, Transport& control, const NcclOptions& options = {});
+/// With the chosen library. Also throws as load_library() does.
+std::unique_ptr<Transport> make_nccl_transport(const LibraryChoice& choice, Transport& control,
+                                               Clock::duration timeout);
+
+}  // namespace plumbline::transport::nccl

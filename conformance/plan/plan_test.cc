@@ -212,6 +212,7 @@ bool can_ever_go_together(const reference::Case& c, const std::string& schedule)
   const bool two_models = schedule == "dualpipe" || schedule == "chimera";
   if (!c.schedule_csv.empty() || schedule == "own") return !c.schedule_csv.empty() && schedule == "own";
   if (schedule == "dualpipe" && c.microbatches < 4) return true;  // there is no such schedule: that is the reason
+  if (two_models && c.whole_gradients) return false;
   return !trains || (schedule != "forward-only" && !(two_models && c.model.find("bn") != std::string::npos));
 }
 

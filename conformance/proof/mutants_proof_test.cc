@@ -23,8 +23,16 @@ constexpr const char* kShards = "it acts on parts of parameters, bytes without a
 constexpr const char* kStreams =
     "its messages travel past the recorded ones, over a library that carries bytes, not terms";
 
+/// Their cases are taken by proofs, but not what users' hooks see.
+constexpr const char* kHooks = "it changes when hooks after accumulations run, which no term tells";
+
 /// The mutants that a proof cannot refute, and why. docs/proof.md lists the reasons.
 const std::map<std::string, const char*> kBeyondTerms = {
+    {"after-hook-at-the-end", kHooks},
+    {"after-hook-early", kHooks},
+    {"after-hook-lost", kHooks},
+    {"after-hook-of-part", kHooks},
+    {"after-hook-twice", kHooks},
     {"clipped-on-first-rank-only", kTheNorm},
     {"event-wait-left-out", kStreams},
     {"every-step-skipped", kTheNorm},
@@ -53,7 +61,8 @@ TEST(ProofOfMutants, EachIsRefutedOrTheTableSaysWhyNot) {
   int refuted = 0, stopped = 0;
   for (const auto& [name, killers] : conformance::read_killers(PLUMBLINE_KILLERS)) {
     SCOPED_TRACE(name);
-    if (const auto beyond = kBeyondTerms.find(name); beyond != kBeyondTerms.end() && beyond->second == kStreams)
+    if (const auto beyond = kBeyondTerms.find(name);
+        beyond != kBeyondTerms.end() && (beyond->second == kStreams || beyond->second == kHooks))
       continue;
     const auto taken = std::ranges::find_if(killers, [](const conformance::Killer& each) {
       return why_not_provable(conformance::find_case(each.run.case_id)).empty();

@@ -319,7 +319,8 @@ TEST(CustomFunction, CarriesOutWhatItWasGivenOnce) {
 
 TEST(CustomFunction, TransfersAreTheEngines) {
   for (schedule::ActionType type : schedule::action_types()) {
-    const bool transfer = schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type);
+    const bool transfer = schedule::is_send(type) || schedule::is_receive(type) || schedule::is_wait_send(type) ||
+                          type == schedule::ActionType::OFFLOAD || type == schedule::ActionType::RELOAD;
     Fleet fleet("mlp", placed({0}, 1, 1));
     fleet.options.custom.of_type[type] = [](auto actions, engine::ActionContext& context) {
       context.execute(actions[0]);

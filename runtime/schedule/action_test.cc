@@ -120,8 +120,8 @@ TEST(Action, RefusesEverythingElse) {
 TEST(Action, ErrorsNameTextReasonAndWhatIsAccepted) {
   EXPECT_EQ(parse_refusal("2X0"),
             "action '2X0': there is no kind 'X'; expected <stage><kind><micro-batch>, such as 2F0 or 1SEND_F3, with "
-            "a kind out of F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, or <stage><kind> with "
-            "one out of UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD");
+            "a kind out of F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, OFFLOAD, RELOAD, or "
+            "<stage><kind> with one out of UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD");
   EXPECT_NE(parse_refusal("F0").find("the stage is missing"), std::string::npos);
   EXPECT_NE(parse_refusal("3B").find("the micro-batch is missing"), std::string::npos);
   EXPECT_NE(parse_refusal("0F2147483648").find("the micro-batch is too large"), std::string::npos);

@@ -21,6 +21,7 @@ class TrafficOfRank {
     if (!forward && type != SEND_B && type != RECV_B) return;
     const bool to_consumers = type == SEND_F || type == RECV_B;
     for (const int c : to_consumers ? plan_.outgoing[stage] : plan_.incoming[stage]) {
+      if (!plan_.carries(c, microbatch)) continue;
       const split::Boundary& boundary = plan_.boundary(c, microbatch);
       const int other = to_consumers ? plan_.channels[c].consumer_stage : boundary.producer;
       if (context_.is_local(other, microbatch) || (!forward && !boundary.has_gradient)) continue;

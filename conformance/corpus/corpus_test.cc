@@ -104,9 +104,11 @@ TEST(Corpus, EveryModelIsInTheZooAndUsed) {
     used.insert(c.model);
     EXPECT_GE(c.microbatches, 1) << c.id;
     EXPECT_GE(c.rows, c.microbatches) << c.id;
-    static const std::set<std::string> only_evaluated = {"exact-divided-evaluation", "exact-eval-only", "exact-exit-early",
-                                                         "exact-exit-early-outputs", "exact-own-requests"};
-    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Train) == 0, only_evaluated.contains(c.id))
+    static const std::set<std::string> only_evaluated = {"exact-divided-evaluation", "exact-eval-only",
+                                                         "exact-exit-early", "exact-exit-early-outputs",
+                                                         "exact-own-requests"};
+    EXPECT_EQ(std::count(c.steps.begin(), c.steps.end(), reference::StepKind::Train) == 0,
+              only_evaluated.contains(c.id))
         << c.id;
     for (const reference::Step& step : c.steps) {
       EXPECT_TRUE(step.rows == 0 || step.rows >= c.microbatches) << c.id;

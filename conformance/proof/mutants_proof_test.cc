@@ -26,6 +26,9 @@ constexpr const char* kStreams =
 /// Their cases are taken by proofs, but not what users' hooks see.
 constexpr const char* kHooks = "it changes when hooks after accumulations run, which no term tells";
 
+constexpr const char* kExtra = "it adds results; a proof compares those that are expected";
+constexpr const char* kWhole = "it acts on gradients of whole inputs; no proof takes such a case";
+
 /// The mutants that a proof cannot refute, and why. docs/proof.md lists the reasons.
 const std::map<std::string, const char*> kBeyondTerms = {
     {"after-hook-at-the-end", kHooks},
@@ -35,6 +38,11 @@ const std::map<std::string, const char*> kBeyondTerms = {
     {"after-hook-twice", kHooks},
     {"clipped-on-first-rank-only", kTheNorm},
     {"event-wait-left-out", kStreams},
+    {"gradients-as-first-microbatch", kExtra},
+    {"whole-gradient-divided", kWhole},
+    {"whole-gradient-lost", kWhole},
+    {"whole-gradient-of-last-rows", kWhole},
+    {"whole-gradient-rows-rolled", kWhole},
     {"every-step-skipped", kTheNorm},
     {"local-loss-not-scaled", kTheNorm},
     {"norm-counts-copies", kTheNorm},
@@ -62,7 +70,8 @@ TEST(ProofOfMutants, EachIsRefutedOrTheTableSaysWhyNot) {
   for (const auto& [name, killers] : conformance::read_killers(PLUMBLINE_KILLERS)) {
     SCOPED_TRACE(name);
     if (const auto beyond = kBeyondTerms.find(name);
-        beyond != kBeyondTerms.end() && (beyond->second == kStreams || beyond->second == kHooks))
+        beyond != kBeyondTerms.end() &&
+        (beyond->second == kStreams || beyond->second == kHooks || beyond->second == kExtra))
       continue;
     const auto taken = std::ranges::find_if(killers, [](const conformance::Killer& each) {
       return why_not_provable(conformance::find_case(each.run.case_id)).empty();
@@ -90,7 +99,7 @@ TEST(ProofOfMutants, EachIsRefutedOrTheTableSaysWhyNot) {
     ++(proof.outcome == Outcome::Stopped ? stopped : refuted);
   }
   EXPECT_GE(refuted, 150);
-  EXPECT_LE(stopped, 20);
+  EXPECT_LE(stopped, 25);
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ std::string why_not_provable(const reference::Case& c) {
            "that terms do not show";
   if (c.shards_parameters)
     return "its replicas divide the parameters among them, and parts of a tensor travel as bytes, which have no terms";
+  if (c.whole_gradients) return "the gradient of a whole input is not followed to its micro-batches";
   return {};
 }
 

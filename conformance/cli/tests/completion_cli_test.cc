@@ -67,7 +67,7 @@ TEST_P(Completion, OffersEveryOptionThatHelpPrints) {
 TEST_P(Completion, OffersSubcommandsValuesAndNames) {
   EXPECT_EQ(offered({"sche"}), Words{"schedule"});
   EXPECT_EQ(offered({"backend", "de"}), Words{"describe"});
-  EXPECT_EQ(offered({"run", "--transport", ""}), (Words{"threads", "mpi"}));
+  EXPECT_EQ(offered({"run", "--transport", ""}), (Words{"threads", "mpi", "nccl"}));
   EXPECT_EQ(offered({"schedule", "--format", "c"}), (Words{"compute", "comms"}));
   EXPECT_EQ(offered({"run", "--list", "--case", "exact-mlp-me"}), Words{"exact-mlp-mean"});
   EXPECT_EQ(offered({"run", "--schedule", "zb-h"}), (Words{"zb-h1", "zb-h2"}));

@@ -45,6 +45,11 @@ def report(folder):
         return json.load(file)["verdicts"]
 
 
+def chosen(case, schedule, ranks):
+    """The options that select a run. A schedule of the case's own has no name and says on how many ranks it runs."""
+    return ["--case", case] + ([] if schedule == "own" else ["--schedule", schedule, "--ranks", str(ranks)])
+
+
 class Judge(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -55,8 +60,7 @@ class Judge(unittest.TestCase):
 
     def export(self, case, schedule, ranks):
         if (case, schedule, ranks) not in self.exported:
-            where = ["--case", case, "--schedule", schedule, "--ranks", str(ranks)]
-            done = plumbline("export", *where, "--expected", "-o", self.corpus)
+            done = plumbline("export", *chosen(case, schedule, ranks), "--expected", "-o", self.corpus)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.exported.add((case, schedule, ranks))
 
@@ -99,17 +103,16 @@ class Judge(unittest.TestCase):
             mutant: next((run for run in recorded if run["case"] in self.exact and run["by"] == "fail"), None)
             for mutant, recorded in killers.items()
         }
-        chosen = [mutant for mutant, run in runs.items() if run]
-        self.assertGreater(len(chosen), len(killers) / 2)
+        tried = [mutant for mutant, run in runs.items() if run]
+        self.assertGreater(len(tried), len(killers) / 2)
         if not IN_FULL:
-            chosen = random.sample(chosen, 8)
-        for mutant in chosen:
+            tried = random.sample(tried, 8)
+        for mutant in tried:
             with self.subTest(mutant=mutant):
                 run = runs[mutant]
-                where = ["--case", run["case"], "--schedule", run["schedule"], "--ranks", str(run["ranks"])]
                 out = os.path.join(self.folder, "mutant")
                 shutil.rmtree(out, ignore_errors=True)
-                plumbline("run", *where, "--mutant", mutant, "--report", out)
+                plumbline("run", *chosen(run["case"], run["schedule"], run["ranks"]), "--mutant", mutant, "--report", out)
                 self.export(run["case"], run["schedule"], run["ranks"])
                 self.assertLessEqual(set(self.compare(out)), {"FAIL", "MISTRUSTED"})
 

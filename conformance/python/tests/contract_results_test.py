@@ -141,7 +141,8 @@ class Derived:
                     self.calls[self.detail(f"{step}/hook-calls/{s}/{microbatch}/{name}")] = int(value in reach)
             if entry["from"] == "model" and self.case["input_gradients"]:
                 if value in reach and stage["values"][value]["dtype"] in REAL:
-                    self.detail(f"{step}/input-grad/-/{microbatch}/{name}")
+                    of = "-" if self.case.get("whole_gradients") else microbatch
+                    self.detail(f"{step}/input-grad/-/{of}/{name}")
         fresh = self.fresh.setdefault((s, replica), set())
         fresh |= {e["name"] for e in stage["parameters"] if e["value"] in reach and e["name"] in self.trainable}
         for name in fresh:

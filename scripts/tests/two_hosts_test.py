@@ -82,7 +82,7 @@ class TwoHosts(unittest.TestCase):
 
     def near(self, *words):
         """Runs a command on the near host, in its own folder. The far host cannot see that."""
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1', OMP_NUM_THREADS='1')
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1', OMP_NUM_THREADS='1', TERM='dumb')
         return subprocess.run([*self.hosts[0].inside, 'sh', '-c', 'cd "$0" && exec "$@"', self.work, *words], text=True, timeout=SECONDS, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 

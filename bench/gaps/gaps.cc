@@ -45,11 +45,12 @@ class Step {
   const std::vector<At>& order() const { return order_; }
 
   /// The computation of another stage whose result `timed` needs; nothing for the first stage's forward, the last one's
-  /// backward and a W.
+  /// backward and a W. The first stage has no input gradients to compute: its W needs what the I of others needs.
   std::optional<At> input_of(const TimedAction& timed) const {
     const Action& action = timed.action;
     if (action.type == ActionType::F) return action.stage == 0 ? std::nullopt : found(ActionType::F, action, -1, timed);
-    if (action.type == ActionType::W || action.stage == stages_ - 1) return std::nullopt;
+    const bool waits_in_weight_half = action.stage == 0 && where_.contains({ActionType::I, 0, action.microbatch});
+    if ((action.type == ActionType::W) != waits_in_weight_half || action.stage == stages_ - 1) return std::nullopt;
     const Key half = {ActionType::I, action.stage + 1, action.microbatch};
     return found(where_.contains(half) ? ActionType::I : ActionType::B, action, +1, timed);
   }

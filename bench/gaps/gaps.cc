@@ -45,12 +45,13 @@ class Step {
   const std::vector<At>& order() const { return order_; }
 
   /// The computation of another stage whose result `timed` needs; nothing for the first stage's forward, the last one's
-  /// backward and a W. The first stage has no input gradients to compute: its W needs what the I of others needs.
+  /// backward and a W. Where the first stage has no input gradients to compute, its I does nothing, and its W waits.
   std::optional<At> input_of(const TimedAction& timed) const {
     const Action& action = timed.action;
     if (action.type == ActionType::F) return action.stage == 0 ? std::nullopt : found(ActionType::F, action, -1, timed);
-    const bool waits_in_weight_half = action.stage == 0 && where_.contains({ActionType::I, 0, action.microbatch});
-    if ((action.type == ActionType::W) != waits_in_weight_half || action.stage == stages_ - 1) return std::nullopt;
+    if (action.stage == stages_ - 1) return std::nullopt;
+    if (action.type != ActionType::B && (action.type == ActionType::W) != first_stage_defers(action))
+      return std::nullopt;
     const Key half = {ActionType::I, action.stage + 1, action.microbatch};
     return found(where_.contains(half) ? ActionType::I : ActionType::B, action, +1, timed);
   }
@@ -75,6 +76,13 @@ class Step {
   }
 
  private:
+  /// Whether the I of the first stage began before its input was there.
+  bool first_stage_defers(const Action& action) const {
+    const auto own = where_.find({ActionType::I, 0, action.microbatch});
+    const auto next = where_.find({ActionType::I, 1, action.microbatch});
+    return action.stage == 0 && own != where_.end() && next != where_.end() &&
+           at(own->second).begin < at(next->second).end;
+  }
   std::optional<At> found(ActionType type, const Action& user, int direction, const TimedAction& timed) const {
     const auto it = where_.find({type, user.stage + direction, user.microbatch});
     if (it == where_.end())

@@ -163,7 +163,6 @@ TEST(Gaps, EverySchedulesIdealStepIsExplained) {
     if (groups || replicated) continue;
     schedule::StepCosts costs;
     costs.durations = {{.forward = 2, .input = 2, .weight = 2, .backward = 4}};
-    costs.first_stage_defers = true;  // as the engine does
     const schedule::Simulation ideal =
         schedule::simulate_step(made, schedule::chain_edges(made.stages), costs, {.trace = true});
     const Bubble bubble = explain(ideal.trace);

@@ -39,9 +39,9 @@ class Help:
             known = (*known, words.pop(0))
         if not known and words and re.fullmatch('[a-z-]+', words[0]) and not words[0].startswith('-'):
             return f'no subcommand {words[0]}; expected one of {", ".join(subcommands_of(self.of()))}'
-        # A word in quotes may hold options of another program.
+        # A word in quotes may hold options of another program; those of Google Benchmark are in no help text of ours.
         given = [word for word in shlex.split(' '.join(words)) if ' ' not in word]
-        for option in re.findall(r'(?<![\w-])--[a-z][a-z-]*', ' '.join(given)):
+        for option in re.findall(r'(?<![\w-])--(?!benchmark_)[a-z][\w-]*', ' '.join(given)):
             if not re.search(re.escape(option) + r'(?![\w-])', self.of(known)):
                 return f'{" ".join(("plumbline", *known))} has no option {option}'
         return None

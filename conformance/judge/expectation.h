@@ -22,13 +22,8 @@ struct Expectation {
 /// param.
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed);
 
-/// The kinds of results that only the detached stages have.
-inline constexpr std::initializer_list<reference::ResultKind> kBetweenStages = {
-    reference::ResultKind::Forward, reference::ResultKind::Backward, reference::ResultKind::Partial};
-
-/// Likewise for the detached stages: kinds kBetweenStages. They say where a value
-/// first left its bound; whether a run passes is for the whole model to say.
-Expectation bounded_between_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);
+/// Likewise for the detached stages, executed in these orders: all kinds of results.
+Expectation bounded_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);
 
 /// Returns the reason why a number of an exact case may be inexact in the case's dtype; empty if all numbers are proven
 /// exact (reference/rounding/magnitude.h).

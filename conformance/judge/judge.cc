@@ -62,6 +62,10 @@ constexpr std::initializer_list<reference::ResultKind> kWhole = {
     reference::ResultKind::Grad,   reference::ResultKind::GradNorm,      reference::ResultKind::Buffer,
     reference::ResultKind::Param,  reference::ResultKind::OptimizerState};
 
+/// The kinds of results that only the detached stages have. They say where a value first left its bound.
+constexpr std::initializer_list<reference::ResultKind> kBetweenStages = {
+    reference::ResultKind::Forward, reference::ResultKind::Backward, reference::ResultKind::Partial};
+
 bool is_of_values(const Difference& d) { return d.what == DifferenceKind::Value || d.what == DifferenceKind::Norm; }
 
 /// Adds what the numbers do not say: the stages of a parameter, and what a wrong value is instead.
@@ -90,7 +94,9 @@ std::string first_of(const std::vector<Difference>& differences) {
 struct Judge::Oracle {
   reference::StageOrders orders;
   TensorMap detached;
-  std::optional<Expectation> between_stages;  ///< of bounded truth; computed on first use
+  std::optional<Expectation> stages;  ///< the detached stages' bounded results; computed on first use
+  /// The whole model, whose micro-batches ascend, has other buffers: bounded truth is the detached stages'.
+  bool has_other_buffers = false;
   /// Why the oracles cannot be trusted for this case; empty if they agree.
   std::string problem;
   /// A limit of the comparison, for the finding; mostly empty.
@@ -135,9 +141,9 @@ const TensorMap& Judge::by_microbatch_for(const reference::Case& c, int stages) 
   return it->second;
 }
 
-const Expectation& Judge::between_stages_for(const reference::Case& c, Oracle& oracle) {
-  if (!oracle.between_stages) oracle.between_stages = bounded_between_stages(c, seed_, oracle.orders);
-  return *oracle.between_stages;
+const Expectation& Judge::stages_for(const reference::Case& c, Oracle& oracle) {
+  if (!oracle.stages) oracle.stages = bounded_stages(c, seed_, oracle.orders);
+  return *oracle.stages;
 }
 
 Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Schedule& schedule) {
@@ -155,6 +161,11 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
     if (!difference.empty() && oracle->problem.empty())
       oracle->problem = std::string("the oracles disagree (") + what + "): " + difference;
   };
+  constexpr auto kOtherBuffers =
+      "compared with the detached stages only: the whole model executes micro-batches in ascending order, and its "
+      "buffers depend on that";
+  if (c.truth != reference::Truth::Exact && !all_ascending(orders, &reference::StageOrder::forwards))
+    oracle->has_other_buffers = case_traits(c, schedule.stages, seed_).has_buffers;
   switch (c.truth) {
     case reference::Truth::Exact:
       hold("whole model, whole batch", whole_for(c).at_once, kFinal, CompareMode::Numeric);
@@ -162,10 +173,8 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
       break;
     case reference::Truth::SameOrder: {
       const CaseTraits traits = case_traits(c, schedule.stages, seed_);
-      if (traits.has_buffers && !all_ascending(orders, &reference::StageOrder::forwards)) {
-        oracle->note =
-            "compared with the detached stages only: the whole model executes micro-batches in ascending order, and "
-            "its buffers depend on that";
+      if (oracle->has_other_buffers) {
+        oracle->note = kOtherBuffers;
       } else if (!traits.shares_parameters && !traits.groups_sums &&
                  all_ascending(orders, &reference::StageOrder::backwards)) {
         hold("whole model", by_microbatch_for(c, traits.draws_random_numbers ? schedule.stages : 1), kWhole,
@@ -187,7 +196,10 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
       break;
     }
     case reference::Truth::Bounded:
-      hold("float64 whole model", bounded_for(c).value, kWhole, CompareMode::Bounded, bounded_for(c).bounds);
+      if (oracle->has_other_buffers)
+        oracle->note = kOtherBuffers;
+      else
+        hold("float64 whole model", bounded_for(c).value, kWhole, CompareMode::Bounded, bounded_for(c).bounds);
       break;
   }
   return *oracles_.emplace(key, std::move(oracle)).first->second;
@@ -228,14 +240,14 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
       return is_of_values(d) && d.key.kind != reference::ResultKind::HookCalls;
     });
     mode = CompareMode::Bounded;
-    const Expectation& whole = bounded_for(c);
-    expected = {delivered(whole.value), whole.bounds};
+    const Expectation& whole = oracle.has_other_buffers ? stages_for(c, oracle) : bounded_for(c);
+    expected = {delivered(of_kinds(whole.value, kWhole)), whole.bounds};
     checked = of_kinds(results, kWhole);
     finding.bound_use = bound_use(whole.value, checked, whole.bounds);
     std::vector<Difference> outside = compare(expected.value, checked, mode, expected.bounds);
     if (!outside.empty()) {
-      const Expectation& between = between_stages_for(c, oracle);
-      expected.value.merge(delivered(between.value));
+      const Expectation& between = stages_for(c, oracle);
+      expected.value.merge(delivered(of_kinds(between.value, kBetweenStages)));
       expected.bounds.elements.insert(between.bounds.elements.begin(), between.bounds.elements.end());
       expected.bounds.norms.insert(between.bounds.norms.begin(), between.bounds.norms.end());
       TensorMap compared = checked;

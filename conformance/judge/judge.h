@@ -44,7 +44,7 @@ class Judge {
   Oracle& oracle_for(const reference::Case& c, const schedule::Schedule& schedule);
   Whole& whole_for(const reference::Case& c);
   const Expectation& bounded_for(const reference::Case& c);
-  const Expectation& between_stages_for(const reference::Case& c, Oracle& oracle);
+  const Expectation& stages_for(const reference::Case& c, Oracle& oracle);
   const TensorMap& by_microbatch_for(const reference::Case& c, int stages);
 
   uint64_t seed_;

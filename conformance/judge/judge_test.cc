@@ -179,6 +179,32 @@ TEST(Judge, BoundedTruthComparesTheCallsOfHooks) {
   EXPECT_EQ(Judge(kJudgeSeed).judge(c, gpipe(c), results).status, Status::Fail);
 }
 
+// Running statistics depend on the order of the forwards, which the whole model does not have. Those of ascending order
+// are wrong, whether values are judged by their bits or by bounds.
+TEST(Judge, RunningStatisticsFollowTheSchedulesForwards) {
+  for (const reference::Truth truth : {reference::Truth::SameOrder, reference::Truth::Bounded}) {
+    reference::Case c = find_case("own-batch-norm");
+    c.truth = truth;
+    schedule::Schedule schedule = gpipe(c);
+    for (std::vector<schedule::Action>& actions : schedule.ranks)
+      std::reverse(actions.begin(), actions.begin() + c.microbatches);
+    const std::vector<int> ascending{0, 1, 2, 3}, descending{3, 2, 1, 0};
+    ASSERT_EQ(c.microbatches, 4);
+    const TensorMap right = reference::to_host(reference::run_detached(
+        c, kJudgeSeed, reference::StageOrders(kJudgedRanks, {reference::StageOrder{descending, ascending}})));
+    const Finding finding = Judge(kJudgeSeed).judge(c, schedule, right);
+    EXPECT_EQ(finding.status, Status::Pass) << sentence(finding);
+    EXPECT_EQ(Judge(kJudgeSeed).judge(c, gpipe(c), right_results(c)).status, Status::Pass);
+
+    TensorMap wrong = right;
+    for (const auto& [key, tensor] : right_results(c))
+      if (reference::parse_result_key(key).kind == reference::ResultKind::Buffer) wrong.at(key) = tensor;
+    const Finding refused = Judge(kJudgeSeed).judge(c, schedule, wrong);
+    ASSERT_EQ(refused.status, Status::Fail);
+    EXPECT_EQ(refused.first->key.kind, reference::ResultKind::Buffer) << sentence(refused);
+  }
+}
+
 // A division that is left out on each stage below the last: the factor and the stages are told.
 TEST(Judge, TellsTheFactorOfEachStageAndWhatAValueIsInstead) {
   Judge judge(kJudgeSeed);

@@ -1,5 +1,6 @@
 // Random changes of one value, message or action: none is missed, and a seed repeats its fault.
 #include "conformance/mutants/random_fault.h"
+#include "runtime/testing/in_full.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ TEST(RandomFaults, NoneIsMissed) {
   FaultRunner runner(1);
   RandomFaults faults(some_runs(), runner);
   std::vector<RandomFault> all;
-  for (uint64_t seed = 100; seed < 160; ++seed) {
+  const uint64_t seeds = testing::in_full_or_sample(60, 20);
+  for (uint64_t seed = 100; seed < 100 + seeds; ++seed) {
     all.push_back(faults.put_in(seed));
     const RandomFault& fault = all.back();
     EXPECT_NE(fault.end, FaultEnd::Missed)
@@ -45,7 +47,7 @@ TEST(RandomFaults, NoneIsMissed) {
     }
   }
   const auto caught = std::count_if(all.begin(), all.end(), [](const auto& f) { return f.end == FaultEnd::Caught; });
-  EXPECT_GT(caught, 30) << summary(all);
+  EXPECT_GT(2 * caught, static_cast<int64_t>(seeds)) << summary(all);
 }
 
 /// Every place of a fault is drawn, and at each one some fault is caught.
@@ -59,7 +61,8 @@ TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
                                           {"a tensor of the optimizer's state", 0},
                                           {"a parameter after its update", 0},
                                           {"an optimizer step", 0}};
-  for (uint64_t seed = 500; seed < 600; ++seed) {
+  const uint64_t seeds = testing::in_full_or_sample(100, 40);
+  for (uint64_t seed = 500; seed < 500 + seeds; ++seed) {
     const RandomFault fault = faults.put_in(seed);
     EXPECT_NE(fault.end, FaultEnd::Missed)
         << "seed " << seed << ": " << fault.what << " in " << to_string(fault.run) << ": " << fault.why;

@@ -18,6 +18,7 @@
 #include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/testing/parameter_name.h"
 #include "runtime/transport/forwarding_transport.h"
 
@@ -107,10 +108,11 @@ TEST(Prove, ACaseOfEveryModelWithWholeBackwardsAndWithHalves) {
   std::set<std::string> seen;
   for (const reference::Case& c : conformance::corpus()) {
     if (!c.schedule_csv.empty() || !why_not_provable(c).empty() || !seen.insert(c.model).second) continue;
+    if (!testing::in_full() && seen.size() % 4 != 0) continue;
     expect_proven(c, "1f1b", 4, *models, proven);
     expect_proven(c, "zb-h1", 4, *models, proven);
   }
-  EXPECT_GE(proven, 100);
+  EXPECT_GE(proven, testing::in_full_or_sample(100, 25));
 }
 
 TEST(Prove, StagesThatRunAgain) {

@@ -9,6 +9,7 @@
 
 #include "reference/models/parts/fill.h"
 #include "reference/rounding/rounding.h"
+#include "runtime/testing/in_full.h"
 
 namespace plumbline::reference {
 namespace {
@@ -211,7 +212,7 @@ TEST_P(Calibration, CorrectRunsStayInside) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     std::vector<Order> orders = {{1, false}, {1, true}};
     if (type == at::kFloat && GetParam() != 2) orders = {{1, false}, {4, false}, {8, true}};
-    const Worst worst = calibrate(GetParam(), type, 100, orders);
+    const Worst worst = calibrate(GetParam(), type, testing::in_full_or_sample(100, 25), orders);
     std::cout << problem(GetParam(), 0).name << " " << type << ": worst error/bound " << worst.element << ", norm/gate "
               << worst.norm << "\n";
     // Below the alarm threshold of 1, with some room for the kernels of other builds.

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "conformance/cli/testing/cli_fixture.h"
+#include "runtime/testing/in_full.h"
 
 namespace plumbline::cli {
 namespace {
@@ -277,7 +278,7 @@ TEST_F(Cli, AMutantIsCaughtNamedAndCanBeRepeated) {
 TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
   // A few cases are enough: a run of profile core compares every case with the same oracle over both transports.
-  for (const std::string ranks : {"2", "4", "8"}) {
+  for (const std::string ranks : {"4", "2", "8"}) {
     for (const char* transport : {"threads", "mpi"}) {
       const conformance::ProcessResult result = start(
           {"run", "--profile", "smoke", "--ranks", ranks, "--transport", transport, "--report", report(transport)});
@@ -287,6 +288,7 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
                mpi = result_files(folder_ / "mpi" / "results" / ("mpi-" + ranks));
     EXPECT_GE(threads.size(), 48u);
     EXPECT_TRUE(threads == mpi) << ranks << " ranks: the result files differ";
+    if (!testing::in_full()) return;
   }
 }
 

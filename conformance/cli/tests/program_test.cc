@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "conformance/cli/testing/cli_fixture.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::cli {
@@ -91,15 +92,16 @@ TEST_F(Program, WhatDependsOnDataIsNotRematerialised) {
 }
 
 TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
+  size_t turn = 0;
   for (const Archive& archive : archives) {
     std::string split;
-    size_t turn = 0;
     for (const std::string& module : archive.modules) {
       split += (split.empty() ? "" : ",") + module;
+      if (!testing::in_full() && &module != &archive.modules.back()) continue;
       const char* schedule = std::array{"gpipe", "1f1b", "zb-h2"}[turn++ % 3];
       expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, "--schedule", schedule});
     }
-    if (split.empty()) continue;
+    if (split.empty() || !testing::in_full()) continue;
     for (const char* schedule : {"gpipe", "1f1b", "zb-h2"})
       expect_same_bits(archive.name, {"--loss", archive.loss, "--split", split, "--schedule", schedule});
     for (const char* manner : {"--route=direct", "--route=neighbours", "--shared=replicate"})

@@ -27,6 +27,7 @@ from plumbline_case.schema import check as schema_check  # noqa: E402
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 C_HOST = os.environ["PLUMBLINE_C_HOST"]
 PEER = os.path.join(CONFORMANCE, "..", "scripts", "peer")
+IN_FULL = "PLUMBLINE_IN_FULL" in os.environ
 FILES = {
     "case.json": "case",
     "program.json": "program",
@@ -101,8 +102,7 @@ class Schemas(unittest.TestCase):
         """Every one with PLUMBLINE_IN_FULL (scripts/nightly); otherwise a quarter."""
         self.assertEqual({name for _, name, _ in self.documents}, set(FILES.values()))
         validators = {name: jsonschema.Draft202012Validator(SCHEMAS[name]) for name in FILES.values()}
-        in_full = "PLUMBLINE_IN_FULL" in os.environ
-        for path, name, document in self.documents if in_full else random.sample(self.documents, len(self.documents) // 4):
+        for path, name, document in self.documents if IN_FULL else random.sample(self.documents, len(self.documents) // 4):
             self.assertEqual(list(validators[name].iter_errors(document)), [], path)
 
     def test_nothing_is_refused(self):
@@ -126,7 +126,7 @@ class Schemas(unittest.TestCase):
         """Its own reader of JSON schemas, which needs no package, against jsonschema."""
         seed = random.randrange(2**32)
         rng = random.Random(seed)
-        for _, name, document in rng.sample(self.documents, min(40, len(self.documents))):
+        for _, name, document in rng.sample(self.documents, min(40 if IN_FULL else 10, len(self.documents))):
             validator = jsonschema.Draft202012Validator(SCHEMAS[name])
             everywhere = [p for p, _ in places(document)]
             schema_check(document, name, name)
@@ -343,7 +343,7 @@ class Protocol(unittest.TestCase):
         for whose in ("C host", "own models"):
             document = answer(self.BACKENDS[whose], "describe")
             everywhere = [path for path, _ in places(document)]
-            for number in range(12):
+            for number in range(12 if IN_FULL else 4):
                 changed = corrupted(document, rng, everywhere) if number else document
                 path = os.path.join(self.folder, "describe.json")
                 with open(path, "w", encoding="utf-8") as file:

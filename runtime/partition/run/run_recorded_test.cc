@@ -14,6 +14,7 @@
 #include "runtime/partition/run/lower.h"
 #include "runtime/partition/testdata_path.h"
 #include "runtime/partition/testing/joint_run_testing.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/types/aten.h"
 
 namespace plumbline::partition {
@@ -90,6 +91,9 @@ class RunRecorded : public ::testing::TestWithParam<std::string> {};
 TEST_P(RunRecorded, TheHalvesMakeTheWhole) {
   const JointGraphFile file =
       read_joint_graph_file(std::string(PLUMBLINE_PARTITION_TESTDATA) + "/" + GetParam() + ".json.gz");
+  std::vector<std::string> modes = {"min-cut", "bytes", "budget=0.1"};
+  if (testing::in_full())
+    modes = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.1", "budget=0"};
   int graphs = 0;
   for (const auto& [name, variant] : file.variants) {
     if (variant.decompositions != "aten") continue;  // the others need Python's operators
@@ -100,7 +104,7 @@ TEST_P(RunRecorded, TheHalvesMakeTheWhole) {
       if (node.is_input()) inputs.push_back(input_like(node.out));
     const Tensors whole = undivided(graph, inputs);
     for (const char* policy : {"seed", "torch-2.15"})
-      for (const char* mode : {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.1", "budget=0"}) {
+      for (const std::string& mode : modes) {
         SCOPED_TRACE(name + ", " + mode + ", " + policy);
         PartitionOptions options = parse_partition_mode(mode);
         options.static_inputs = variant.params;

@@ -1,0 +1,15 @@
+// How much a long test checks: a sample, or everything.
+#pragma once
+
+#include <cstdlib>
+
+namespace plumbline::testing {
+
+/// Whether everything is checked: PLUMBLINE_IN_FULL is set, as scripts/nightly does. Otherwise tests that take long check
+/// a fixed sample.
+inline bool in_full() { return std::getenv("PLUMBLINE_IN_FULL") != nullptr; }
+
+/// The count of a loop that a sample shortens.
+inline int in_full_or_sample(int full, int sample) { return in_full() ? full : sample; }
+
+}  // namespace plumbline::testing

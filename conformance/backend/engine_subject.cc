@@ -145,7 +145,8 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   microbatch::Microbatches microbatches_of(const models::Batch& batch, bool training) const {
     microbatch::Microbatches divided;
     for (const models::Batch& part : batch.parts) {
-      divided.inputs.push_back(part.inputs);
+      divided.inputs.push_back(
+          case_.keyword_inputs ? microbatch::bind_inputs(model_.input_names, {}, named(part.inputs)) : part.inputs);
       divided.targets.push_back(part.target);
     }
     if (batch.parts.empty())

@@ -21,6 +21,7 @@
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/flight/flight_recorder.h"
+#include "runtime/transport/host_name.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
@@ -51,14 +52,16 @@ std::string run_one(const Job& job, const JobCase& item, transport::Transport& t
   return encode_tensors(reference::to_host(run_case_on_rank(c, mutated ? *mutated : between, options)));
 }
 
-/// The log of this rank's last events, below rank 0's output folder; null on a host that does not see it, and where it
-/// cannot be written, since the run does not depend on it.
+/// The log of this rank's last events, below rank 0's output folder; null on another host than rank 0's, whose clock
+/// differs, and where it cannot be written, since the run does not depend on it.
 std::unique_ptr<transport::flight::FlightLog> open_flight_log(transport::Transport& transport,
                                                               const std::filesystem::path& out) {
   const std::filesystem::path file = flight_log(out, transport.rank());
   std::error_code none;
   if (transport.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
-  transport::barrier(transport, transport::Deadline::never());  // ranks start at different times
+  // Ranks start at different times: rank 0's words also say that the folder exists.
+  const std::string host = transport::host_name();
+  if (transport::broadcast_text(transport, host, transport::Deadline::never()) != host) return nullptr;
   if (!std::filesystem::is_directory(file.parent_path(), none)) return nullptr;
   try {
     return std::make_unique<transport::flight::FlightLog>(file);

@@ -1,5 +1,7 @@
 #include "conformance/backend/told_waits.h"
 
+#include <mutex>
+
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/io/write_text.h"
@@ -14,6 +16,8 @@ std::string told_waits(const std::filesystem::path& out, int ranks, bool killed,
   if (!killed && !any_timed_out(flights)) return "";
   const std::string line = who_waits(flights);
   if (line.empty()) return "";
+  static std::mutex writing;  // ranks that are threads time out together, and a file has one writer
+  const std::lock_guard lock(writing);
   try {
     std::filesystem::create_directories(page.parent_path());
     write_text_file(page, transport::flight::flight_page(flights));

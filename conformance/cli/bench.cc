@@ -1,10 +1,5 @@
 // plumbline bench: executes plumbline-bench, which is in the same folder as this program.
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "conformance/cli/commands.h"
-#include "runtime/error.h"
 
 namespace plumbline::cli {
 
@@ -15,15 +10,10 @@ void add_bench(CLI::App& app, Command& chosen) {
   command->prefix_command();
   command->callback([command, &chosen] {
     chosen = [command]() -> int {
-      const std::filesystem::path program = std::filesystem::path(own_path()).parent_path() / "plumbline-bench";
-      std::vector<std::string> words = {program.string()};
+      std::vector<std::string> words = {"plumbline-bench"};
       for (const std::string& word : command->remaining()) words.push_back(word);
-      std::vector<char*> argv;
-      for (std::string& word : words) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      execv(program.c_str(), argv.data());
-      throw InputError("bench: there is no " + program.string() +
-                       "; a build with Google Benchmark makes it, and `meson install` installs it");
+      execute_beside("plumbline-bench", words,
+                     "a build with Google Benchmark makes it, and `meson install` installs it");
     };
   });
 }

@@ -1,8 +1,9 @@
 // The subcommands of `plumbline`: each function adds one to the parser. If the user names it, parsing sets `chosen`, to
-// which the parser keeps a reference.
+// which the parser keeps a reference. Also what they know about the command line.
 #pragma once
 
 #include "conformance/cli/entry.h"
+#include "conformance/cli/partition/partition_source.h"
 
 namespace plumbline::cli {
 
@@ -14,7 +15,8 @@ void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
 void add_split(CLI::App& app, Command& chosen);
-void add_partition(CLI::App& app, Command& chosen);
+/// `read_program` traces the joint graph of a program's stage, for which it needs LibTorch.
+void add_partition(CLI::App& app, Command& chosen, ProgramReader read_program);
 void add_check(CLI::App& app, Command& chosen);
 void add_report(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
@@ -34,5 +36,12 @@ const std::string& command_line();
 const std::string& program();
 /// The stored arguments without the program's name. Valid until the program ends.
 const std::vector<std::string>& arguments();
+/// The words of main(), where `plumbline help X` is `plumbline X --help`. Valid until the program ends.
+std::vector<char*> with_help_last(int argc, char** argv);
+
+/// Replaces this process by the executable `name` in its folder; `words` begin with argv[0]. Throws InputError, which
+/// ends with `what_makes_it`, if it cannot be executed.
+[[noreturn]] void execute_beside(const std::string& name, std::vector<std::string> words,
+                                 const std::string& what_makes_it);
 
 }  // namespace plumbline::cli

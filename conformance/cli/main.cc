@@ -1,26 +1,10 @@
-// plumbline: the conformance runner for pipeline-parallel training. One file per subcommand.
-//
-// Exit codes: 0 all as expected; 1 something failed; 2 bad usage or input (one line names it and its place); 3 the run
-// could not be judged.
+// plumbline-torch: every subcommand of plumbline, and LibTorch. front.cc is what users call.
 #include "conformance/cli/commands.h"
-#include "conformance/protocol/process.h"
+#include "conformance/cli/partition/partition_source.h"
 #include "conformance/report/context.h"
 
 namespace plumbline::cli {
 namespace {
-
-std::string& stored_command_line() {
-  static std::string line;
-  return line;
-}
-std::string& stored_program() {
-  static std::string name;
-  return name;
-}
-std::vector<std::string>& stored_arguments() {
-  static std::vector<std::string> words;
-  return words;
-}
 
 /// Lists each subcommand with the first sentence of its description; its own help has the rest.
 class Summaries : public CLI::Formatter {
@@ -31,17 +15,6 @@ class Summaries : public CLI::Formatter {
     return name + first_sentence(command->get_description()) + '\n';
   }
 };
-
-/// `plumbline help X` is `plumbline X --help`.
-std::vector<char*> with_help_last(int argc, char** argv) {
-  static std::string option = "--help";
-  std::vector<char*> words(argv, argv + argc);
-  if (argc > 1 && std::string_view(argv[1]) == "help") {
-    words.erase(words.begin() + 1);
-    words.push_back(option.data());
-  }
-  return words;
-}
 
 int run(std::vector<char*> words) {
   CLI::App app{
@@ -63,7 +36,7 @@ int run(std::vector<char*> words) {
   add_mutants(app, chosen);
   add_split(app, chosen);
   add_export(app, chosen);
-  add_partition(app, chosen);
+  add_partition(app, chosen, joint_graph_of_program);
   add_schedule(app, chosen);
   add_simulate(app, chosen);
   add_backend(app, chosen);
@@ -77,23 +50,6 @@ int run(std::vector<char*> words) {
 }
 
 }  // namespace
-
-void remember_command_line(int argc, char** argv) {
-  for (int i = 0; i < argc; ++i) stored_command_line() += (i ? " " : "") + conformance::shell_word(argv[i]);
-  stored_program() = argv[0];
-  stored_arguments().assign(argv + 1, argv + argc);
-}
-
-std::string first_sentence(std::string text) {
-  for (size_t end = text.find_first_of(".:"); end != std::string::npos; end = text.find_first_of(".:", end + 1))
-    if (end + 1 == text.size() || text[end + 1] == ' ' || text[end + 1] == '\n') text.resize(end);
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
-const std::string& command_line() { return stored_command_line(); }
-const std::string& program() { return stored_program(); }
-const std::vector<std::string>& arguments() { return stored_arguments(); }
 
 }  // namespace plumbline::cli
 

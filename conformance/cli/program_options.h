@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "conformance/program/options.h"
+#include "conformance/program/program_split.h"
 
 namespace plumbline::cli {
 

@@ -212,7 +212,6 @@ bool has_whole_numbers(const reference::OptimizerSpec& spec) {
          whole(spec.learning_rate) && whole(spec.momentum) && whole(spec.weight_decay);
 }
 
-/// Fields that contradict each other.
 /// Whether a train step follows another one without a zero_grad between them.
 bool accumulates(const std::vector<reference::Step>& steps) {
   bool trained = false;
@@ -223,6 +222,7 @@ bool accumulates(const std::vector<reference::Step>& steps) {
   return false;
 }
 
+/// Refuses fields that contradict each other.
 void check(const TomlPlace& place, const reference::Case& c) {
   if (c.rows < c.microbatches)
     place.refuse(std::to_string(c.rows) + " rows are too few for " + std::to_string(c.microbatches) +
@@ -254,6 +254,8 @@ void check(const TomlPlace& place, const reference::Case& c) {
     place["optimizer"].refuse(
         "its numbers are no whole numbers; expected truth same-order or bounded, or sgd without clipping, whose "
         "learning_rate, momentum and weight_decay are whole numbers");
+  if (c.weight_closures && (c.parameter_hooks || c.accumulation_hooks))
+    place["weight_closures"].refuse("goes without hooks on parameters, which these gradients do not pass");
   if (c.accumulation_hooks && c.parameter_hooks)
     place["accumulation_hooks"].refuse("goes without parameter_hooks: both count under the names of the parameters");
   if (c.accumulation_hooks && (accumulates(c.steps) || resumes))

@@ -183,6 +183,11 @@ TEST(CaseFile, Replicas) {
   for (const char* steps : {R"("train", "eval", "train")", R"("train", "zero_grad", "train", "train")"})
     EXPECT_NE(refused(after + "steps = [" + steps + "]\n").find("expected a \"zero_grad\""), std::string::npos)
         << steps;
+  for (const char* hooks : {"parameter_hooks", "accumulation_hooks"})
+    EXPECT_NE(
+        refused(std::string("weight_closures = true\n") + hooks + " = true\n").find("goes without hooks on parameters"),
+        std::string::npos)
+        << hooks;
   EXPECT_NE(refused("replicas = 1\n"), "accepted");
 }
 

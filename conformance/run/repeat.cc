@@ -24,7 +24,7 @@ std::string repeat_command(const RunOptions& options, const RunId& run) {
   add("--schedule", run.schedule);
   if (options.backend.foreign)
     add("--backend", options.backend.given);
-  else if (options.started_by.empty())
+  else if (options.started_by.empty() || run.transport != "mpi")  // processes take mpi by themselves
     add("--transport", run.transport);
   if (!options.launcher.empty()) add("--launcher", options.launcher);
   if (!options.corpus.empty()) add("--corpus", options.corpus.string());

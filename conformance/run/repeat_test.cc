@@ -48,6 +48,11 @@ TEST(Repeat, TheRanksAreStartedAsTheyWere) {
   EXPECT_EQ(words_in_a_shell(repeat_command(options, {"mlp", "1f1b", 4, "mpi"})),
             (std::vector<std::string>{"mpirun", "--hostfile", "hosts", "-n", "4", "plumbline", "run", "--case", "mlp",
                                       "--schedule", "1f1b", "--seed", "1", "--report", "plumbline-report-repeat"}));
+  options.nccl = "stub:late";
+  EXPECT_EQ(words_in_a_shell(repeat_command(options, {"mlp", "1f1b", 4, "nccl"})),
+            (std::vector<std::string>{"mpirun", "--hostfile", "hosts", "-n", "4", "plumbline", "run", "--case", "mlp",
+                                      "--schedule", "1f1b", "--transport", "nccl", "--seed", "1", "--nccl", "stub:late",
+                                      "--report", "plumbline-report-repeat"}));
 }
 
 TEST(Repeat, EveryOptionOnWhichTheResultDependsIsThere) {

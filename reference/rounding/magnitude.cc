@@ -132,8 +132,9 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
   if (name == "pow" && !(arguments[1].isScalar() && arguments[1].toScalar().toDouble() >= 0 &&
                          std::nearbyint(arguments[1].toScalar().toDouble()) == arguments[1].toScalar().toDouble()))
     return "has an exponent that is not a whole number >= 0";
-  if (name == "clamp" && !(number("min") <= 0 && number("max") >= 0 && std::nearbyint(number("max")) == number("max")))
-    return "clamps to limits that are not whole numbers on both sides of 0";
+  if (name == "clamp" &&
+      !(number("min") == -number("max") && number("max") >= 0 && std::nearbyint(number("max")) == number("max")))
+    return "clamps to limits that are not one whole number with both signs";
   if (name == "div") {
     const at::Scalar by = arguments[1].isTensor() && arguments[1].toTensor().numel() == 1
                               ? arguments[1].toTensor().item()

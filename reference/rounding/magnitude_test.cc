@@ -70,6 +70,9 @@ TEST(Magnitude, RefusesWhatItsArgumentDoesNotCover) {
   EXPECT_NE(unproven([&] { at::add(x, x, -1); }), "");
   EXPECT_NE(unproven([&] { x * -2; }), "");
   EXPECT_NE(unproven([&] { x / 3; }), "");
+  EXPECT_EQ(unproven([&] { at::clamp(x, -2, 2); }), "");
+  EXPECT_NE(unproven([&] { at::clamp(x, -2, 1); }), "");
+  EXPECT_NE(unproven([&] { at::clamp(x, -0.5, 0.5); }), "");
   EXPECT_EQ(unproven([&] { at::mse_loss(x, negative); }), "");
   const Magnitude infinite = measure([&] { at::full_like(x, INFINITY).clone(); });
   EXPECT_NE(why_not_exact(infinite, at::kFloat), "");

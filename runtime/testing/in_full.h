@@ -5,8 +5,8 @@
 
 namespace plumbline::testing {
 
-/// Whether everything is checked: PLUMBLINE_IN_FULL is set, as scripts/nightly does. Otherwise tests that take long check
-/// a fixed sample.
+/// Whether everything is checked: PLUMBLINE_IN_FULL is set, as scripts/nightly does. Otherwise tests that take long
+/// check a fixed sample.
 inline bool in_full() { return std::getenv("PLUMBLINE_IN_FULL") != nullptr; }
 
 /// The count of a loop that a sample shortens.

@@ -203,8 +203,8 @@ int answer_runs(const PartitionCommand& command, const partition::JointGraphFile
   return equal == runs ? 0 : 1;
 }
 
-int partition_graph(const PartitionCommand& command) {
-  partition::JointGraphFile file = load_joint_graphs(command.source);
+int partition_graph(const PartitionCommand& command, const ProgramReader& read_program) {
+  partition::JointGraphFile file = load_joint_graphs(command.source, read_program);
   if (command.runs) return answer_runs(command, file);
   const Task task = prepare(command, std::move(file));
   return command.frontier ? print_frontier(command, task) : print_partition(command, task);
@@ -212,7 +212,7 @@ int partition_graph(const PartitionCommand& command) {
 
 }  // namespace
 
-void add_partition(CLI::App& app, Command& chosen) {
+void add_partition(CLI::App& app, Command& chosen, ProgramReader read_program) {
   auto options = std::make_shared<PartitionCommand>();
   CLI::App* command = app.add_subcommand(
       "partition",
@@ -302,7 +302,7 @@ void add_partition(CLI::App& app, Command& chosen) {
   json->excludes(explain);
   command->callback([=, &chosen] {
     options->mode_given = mode->count() > 0;
-    chosen = [options] { return partition_graph(*options); };
+    chosen = [options, read_program] { return partition_graph(*options, read_program); };
   });
 }
 

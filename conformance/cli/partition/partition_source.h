@@ -1,9 +1,10 @@
 // Loads the joint graphs of `plumbline partition` from a JSON file or traces one from a stage of a program.
 #pragma once
 
+#include <functional>
 #include <string>
 
-#include "conformance/program/options.h"
+#include "conformance/program/program_split.h"
 #include "runtime/partition/parity/joint_graph_file.h"
 
 namespace plumbline::cli {
@@ -15,9 +16,16 @@ struct PartitionSource {
   bool decompose = false;       ///< decompose the operators of a program's graph
 };
 
-/// For a program, the file has one variant, "own/aten", or "own/core" if decomposed; `attribute` of a primal names the
-/// parameter, buffer or input that it is, and the function sets ATen's number of threads to 1. Throws InputError for an
-/// unreadable or invalid file, options of a program for a joint graph, and a missing or nonexistent stage.
-partition::JointGraphFile load_joint_graphs(const PartitionSource& source);
+/// Traces the joint graph of a program's stage.
+using ProgramReader = std::function<partition::JointGraphFile(const PartitionSource& source)>;
+
+/// Loads the joint graphs of a file, or those that `read_program` returns. Throws InputError for an unreadable or
+/// invalid file, and options of a program for a joint graph.
+partition::JointGraphFile load_joint_graphs(const PartitionSource& source, const ProgramReader& read_program);
+
+/// The ProgramReader. The file has one variant, "own/aten", or "own/core" if decomposed; `attribute` of a primal names
+/// the parameter, buffer or input that it is, and the function sets ATen's number of threads to 1. Throws InputError
+/// for an unreadable or invalid program, and a missing or nonexistent stage.
+partition::JointGraphFile joint_graph_of_program(const PartitionSource& source);
 
 }  // namespace plumbline::cli

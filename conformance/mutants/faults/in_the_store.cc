@@ -61,7 +61,7 @@ Mutant in_the_store(std::string name, std::string what, Read read, std::vector<N
   return mutant;
 }
 
-/// The first block of `of`, after `block`, of the same size and with other keys, as `alike` says; else `right`.
+/// The first block of `of` that has the size of `right` and a key other than `block`, as `alike` says; else `right`.
 template <class Alike>
 at::Tensor other_block(const std::map<StoredBlock, at::Tensor>& of, const StoredBlock& block, const at::Tensor& right,
                        Alike alike) {

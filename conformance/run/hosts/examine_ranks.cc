@@ -38,13 +38,17 @@ std::vector<int> cores_of_this_process() {
 /// Whether this rank sees what rank 0 writes in its working folder.
 bool sees_folder_of_rank_0(transport::Transport& transport) {
   std::optional<TemporaryFolder> folder;
-  std::string path;
+  std::string path;  // empty: nothing can be written there
   if (transport.rank() == 0) {
-    folder.emplace(std::filesystem::current_path());
-    path = folder->path().string();
+    try {
+      folder.emplace(std::filesystem::current_path());
+      path = folder->path().string();
+    } catch (const std::exception&) {
+    }
   }
   path = transport::broadcast_text(transport, path, limit());
-  const bool sees = std::filesystem::is_directory(path);
+  std::error_code unreadable;
+  const bool sees = std::filesystem::is_directory(path, unreadable);
   transport::barrier(transport, limit());  // before it is removed
   return sees;
 }

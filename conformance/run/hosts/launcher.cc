@@ -74,7 +74,7 @@ std::vector<std::string> launcher_among(const std::vector<std::vector<std::strin
 
 std::vector<std::string> launcher_of_this_rank(const std::string& program, int ranks) {
   std::vector<std::vector<std::string>> ancestors;
-  for (int pid = getppid(); pid > 1; pid = parent_of(pid)) ancestors.push_back(words_of_process(pid));
+  for (int pid = getppid(); pid > 0; pid = parent_of(pid)) ancestors.push_back(words_of_process(pid));
   return launcher_among(ancestors, program, ranks);
 }
 

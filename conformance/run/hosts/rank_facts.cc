@@ -12,6 +12,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/join.h"
+#include "runtime/transport/clock_offset.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -115,13 +116,12 @@ std::string folder_found(std::span<const RankFacts> ranks) {
 }
 
 std::string clocks_found(std::span<const RankFacts> ranks) {
-  const auto by_offset = [](const RankFacts& a, const RankFacts& b) {
-    return std::abs(a.clock_offset) < std::abs(b.clock_offset);
+  const auto difference = [](const RankFacts& rank) {
+    return std::abs(transport::correction({rank.clock_offset, rank.clock_error}));
   };
-  const auto worst = std::ranges::max_element(ranks, by_offset);
+  const auto worst = std::ranges::max_element(ranks, {}, difference);
   const int rank = static_cast<int>(worst - ranks.begin());
-  if (std::abs(worst->clock_offset) <= worst->clock_error)
-    return "no clock differs from rank 0's by more than the error";
+  if (difference(*worst) == 0) return "no clock differs from rank 0's by more than the error";
   return "the largest difference from rank 0's clock is " + time_text(worst->clock_offset) + " at " +
          named(ranks, rank) + ", measured to " + time_text(worst->clock_error) +
          "; timelines put all ranks on rank 0's clock";

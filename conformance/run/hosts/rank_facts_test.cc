@@ -60,6 +60,8 @@ TEST(RankFacts, TheClockThatDiffersMost) {
   ranks[1].clock_offset = 1e-3, ranks[2].clock_offset = -0.5;
   EXPECT_TRUE(clocks_found(ranks).find("-500 ms at rank 2 (a), measured to 20 us") != std::string::npos)
       << clocks_found(ranks);
+  ranks[2].clock_error = 1;  // larger than its offset, which may be none
+  EXPECT_TRUE(clocks_found(ranks).find("1 ms at rank 1 (") != std::string::npos) << clocks_found(ranks);
 }
 
 TEST(RankFacts, RanksThatShareCores) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/engine/step/group_order.h"
+
 namespace plumbline::engine {
 namespace {
 
@@ -51,7 +53,10 @@ class TrafficOfRank {
 transport::Traffic step_traffic(const EngineContext& context, const Plan& plan,
                                 std::span<const schedule::Action> actions) {
   TrafficOfRank traffic(context, plan);
-  for (const schedule::Action& action : actions) traffic.add(action);
+  std::vector<char> executed;
+  for (size_t i = 0; i < actions.size();)
+    i = for_each_of_group(actions, i, schedule::group_end(actions, i), executed,
+                          [&](size_t position) { traffic.add(actions[position]); });
   return traffic.take();
 }
 

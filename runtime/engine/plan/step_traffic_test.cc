@@ -6,6 +6,8 @@
 
 #include "runtime/engine/replicas/parameter_copies.h"
 #include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/schedule/check/check.h"
+#include "runtime/schedule/lowering/lower.h"
 #include "runtime/transport/forwarding_transport.h"
 
 namespace plumbline::testing {
@@ -83,6 +85,33 @@ TEST(StepTraffic, IsWhatTheStepPosts) {
         if (HasFailure()) return;
       }
   }
+}
+
+// A group's sends may stand behind it in any order: each leaves behind its member.
+TEST(StepTraffic, IsWhatTheStepPostsAfterAGroup) {
+  int reordered = 0;
+  for (const std::string& name : schedule::schedule_names()) {
+    schedule::Schedule schedule = schedule::make_schedule(name, 2, 8);
+    if (!schedule::has_backward(schedule)) continue;
+    const std::vector<schedule::StageEdge> edges = schedule::chain_edges(schedule.stages);
+    schedule = schedule::lower(schedule, edges);
+    for (std::vector<schedule::Action>& actions : schedule.ranks)
+      for (size_t i = 0; i < actions.size();) {
+        const size_t end = schedule::group_end(actions, i);
+        size_t sends_end = end;
+        while (sends_end < actions.size() && schedule::is_send(actions[sends_end].type)) ++sends_end;
+        if (end > i + 1 && sends_end > end + 1) {
+          std::reverse(actions.begin() + static_cast<std::ptrdiff_t>(end),
+                       actions.begin() + static_cast<std::ptrdiff_t>(sends_end));
+          ++reordered;
+        }
+        i = end;
+      }
+    if (!schedule::violations(schedule, edges).empty()) continue;
+    expect_announced("mlp", schedule, /*keep_strides=*/false);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(reordered, 0);
 }
 
 }  // namespace

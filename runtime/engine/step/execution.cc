@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "runtime/engine/step/group_order.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::engine {
@@ -31,35 +32,13 @@ void Execution::run() {
   }
 }
 
-/// The group ends before `end`. Its sends stand after it; each leaves as soon as its member has ended, so that it
-/// travels while the other members compute.
+/// The group ends before `end`.
 void Execution::execute_group(size_t end) {
-  const auto sends_result_of = [](const schedule::Action& send, const schedule::Action& member) {
-    const bool forward = member.type == schedule::ActionType::F;
-    return send.stage == member.stage && send.microbatch == member.microbatch &&
-           member.type != schedule::ActionType::W &&
-           send.type == (forward ? schedule::ActionType::SEND_F : schedule::ActionType::SEND_B);
-  };
-  size_t sends_end = end;
-  while (sends_end < actions_.size() && schedule::is_send(actions_[sends_end].type)) ++sends_end;
-  std::vector<char>& executed = step_.buffers().sent;
-  executed.assign(sends_end - end, false);
-  const auto execute_at = [&](size_t position) {
+  position_ = for_each_of_group(actions_, position_, end, step_.buffers().sent, [&](size_t position) {
     position_ = position;
     execute_one(actions_[position]);
     step_.courier().release_completed_sends();
-  };
-  for (size_t member = position_; member < end; ++member) {
-    execute_at(member);
-    for (size_t send = end; send < sends_end; ++send) {
-      if (executed[send - end] || !sends_result_of(actions_[send], actions_[member])) continue;
-      execute_at(send);
-      executed[send - end] = true;
-    }
-  }
-  for (size_t send = end; send < sends_end; ++send)
-    if (!executed[send - end]) execute_at(send);
-  position_ = sends_end;
+  });
 }
 
 void Execution::execute_one(const schedule::Action& action) {

@@ -92,8 +92,7 @@ TEST_P(RunRecorded, TheHalvesMakeTheWhole) {
   const JointGraphFile file =
       read_joint_graph_file(std::string(PLUMBLINE_PARTITION_TESTDATA) + "/" + GetParam() + ".json.gz");
   std::vector<std::string> modes = {"min-cut", "bytes", "budget=0.1"};
-  if (testing::in_full())
-    modes = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.1", "budget=0"};
+  if (testing::in_full()) modes = {"default", "min-cut", "aggressive", "bytes", "budget=0.5", "budget=0.1", "budget=0"};
   int graphs = 0;
   for (const auto& [name, variant] : file.variants) {
     if (variant.decompositions != "aten") continue;  // the others need Python's operators

@@ -35,8 +35,7 @@ struct CheckOptions {
 ///   or W of its stage there; WAIT_REDUCE_GRAD at most once, after it; ranks that hold the same stage have as many
 ///   UNSHARD and REDUCE_GRAD of it;
 /// - an OFFLOAD stands after the F of its stage and micro-batch and before the last action of its backward, and a
-/// RELOAD
-///   after it; no B, I or W of them stands between the two, and each appears at most once;
+///   RELOAD after it; no B, I or W of them stands between the two, and each appears at most once;
 /// - with channel_order, channel_order_violations() finds none;
 /// - the ranks together reach the end of the step (deadlocks). Checked only if all else holds, since a missing action
 ///   also blocks ranks.

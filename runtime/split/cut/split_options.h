@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+namespace plumbline::graph {
+struct Graph;  // runtime/graph/graph.h, which needs LibTorch
+}
 
 namespace plumbline::split {
 

@@ -1,7 +1,5 @@
 #include "runtime/transport/nccl/device.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -10,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/host_name.h"
 
 namespace plumbline::transport::nccl {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 /// The place of this rank among those of its machine, whose number is `count`.
 int local_index(Transport& control, const Deadline& deadline, int& count) {
   char host[256] = {};
-  gethostname(host, sizeof host - 1);
+  host_name().copy(host, sizeof host - 1);
   const auto hosts = gather_bytes(control, 0, std::as_bytes(std::span(host)), deadline);
   std::vector<std::byte> all;
   for (const auto& one : hosts) all.insert(all.end(), one.begin(), one.end());
@@ -49,7 +48,8 @@ void choose_device(const Library& library, Transport& control, const Deadline& d
     if (library.version < kSharesDevices || shared == nullptr || std::string(shared) != "1")
       throw Error("--transport nccl: " + std::to_string(ranks) + " ranks on a machine with " + std::to_string(devices) +
                   (devices == 1 ? " device" : " devices") +
-                  " need NCCL 2.30 or newer and NCCL_MULTI_RANK_GPU_ENABLE=1; this is " + library.name());
+                  " need NCCL 2.30 or newer and NCCL_MULTI_RANK_GPU_ENABLE=1; this is " + library.name() +
+                  ". If each rank has a device of its own, let all ranks see all devices (CUDA_VISIBLE_DEVICES)");
   }
   check_cuda(library, library.set_device(index % devices), "cudaSetDevice");
 }

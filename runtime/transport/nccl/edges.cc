@@ -46,32 +46,37 @@ Edges::~Edges() {
     }
 }
 
-void Edges::connect(const std::vector<schedule::RankLink>& links) {
+void Edges::connect(const std::vector<schedule::RankLink>& links, const Deadline& deadline) {
   std::vector<schedule::RankLink> missing;
   for (const schedule::RankLink& link : links)
     if (links_.insert(link).second) missing.push_back(link);
-  for (const auto& round : schedule::channel_rounds(missing))
-    for (const schedule::RankChannel& channel : round)
-      if (channel.from == control_.rank() || channel.to == control_.rank()) make(channel);
+  try {
+    for (const auto& round : schedule::channel_rounds(missing))
+      for (const schedule::RankChannel& channel : round)
+        if (channel.from == control_.rank() || channel.to == control_.rank()) make(channel, deadline);
+  } catch (...) {
+    abort();
+    throw;
+  }
 }
 
-void Edges::make(const schedule::RankChannel& channel) {
+void Edges::make(const schedule::RankChannel& channel, const Deadline& deadline) {
   const bool sends = channel.from == control_.rank();
   const int peer = sends ? channel.to : channel.from;
   std::unique_ptr<Edge>& edge = (sends ? out_ : in_)[peer];
   edge = std::make_unique<Edge>(Edge{peer, sends});
   check_cuda(library_, library_.stream_create_with_flags(&edge->stream, kStreamNonBlocking), "cudaStreamCreate");
-  const UniqueId id = agree_on_id(channel);
+  const UniqueId id = agree_on_id(channel, deadline);
   const std::string name = std::to_string(channel.from) + ">" + std::to_string(channel.to);
   Config config;
   config.blocking = 0;
   config.commName = name.c_str();
   settle(*edge, library_.comm_init_rank_config(&edge->communicator, 2, id, edge->rank(), &config),
-         "ncclCommInitRankConfig");
-  send_first_byte(*edge);
+         "ncclCommInitRankConfig", deadline);
+  send_first_byte(*edge, deadline);
 }
 
-UniqueId Edges::agree_on_id(const schedule::RankChannel& channel) {
+UniqueId Edges::agree_on_id(const schedule::RankChannel& channel, const Deadline& deadline) {
   UniqueId id;
   Request request;
   if (channel.from == control_.rank()) {
@@ -82,43 +87,50 @@ UniqueId Edges::agree_on_id(const schedule::RankChannel& channel) {
   } else {
     request = control_.irecv(&id, sizeof id, channel.from, kIdTag);
   }
-  control_.wait(request, deadline(), "the id of an NCCL communicator");
+  control_.wait(request, deadline, "the id of an NCCL communicator");
   return id;
 }
 
-void Edges::send_first_byte(const Edge& edge) {
+void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
   const PinnedMemory byte(library_, 1);
   Event done = nullptr;
   check_cuda(library_, library_.event_create_with_flags(&done, kEventDisableTiming), "cudaEventCreate");
-  settle(edge,
-         edge.sends ? library_.send(byte.get(), 1, DataType::Uint8, 1, edge.communicator, edge.stream)
-                    : library_.recv(byte.get(), 1, DataType::Uint8, 0, edge.communicator, edge.stream),
-         edge.sends ? "ncclSend" : "ncclRecv");
-  check_cuda(library_, library_.event_record(done, edge.stream), "cudaEventRecord");
-  const bool arrived = watch_.await(
-      [&] {
-        check(edge);
-        return library_.event_query(done) == CudaError::Success;
-      },
-      deadline());
-  library_.event_destroy(done);
-  if (!arrived) {
-    const std::string words = last_words(edge);
-    abort();  // the byte's memory is about to be freed
-    throw TimeoutError(place(control_, edge) + ": the first message did not arrive" + words);
+  try {
+    settle(edge,
+           edge.sends ? library_.send(byte.get(), 1, DataType::Uint8, 1, edge.communicator, edge.stream)
+                      : library_.recv(byte.get(), 1, DataType::Uint8, 0, edge.communicator, edge.stream),
+           edge.sends ? "ncclSend" : "ncclRecv", deadline);
+    check_cuda(library_, library_.event_record(done, edge.stream), "cudaEventRecord");
+    const bool arrived = watch_.await(
+        [&] {
+          check(edge);
+          return library_.event_query(done) == CudaError::Success;
+        },
+        deadline);
+    if (!arrived) throw TimeoutError(place(control_, edge) + ": the first message did not arrive" + last_words(edge));
+  } catch (...) {
+    abort();  // an operation may still use the byte, whose memory is about to be freed
+    library_.event_destroy(done);
+    throw;
   }
+  library_.event_destroy(done);
 }
 
 Edge* Edges::find(int peer, bool sends) { return (sends ? out_ : in_)[peer].get(); }
 
 void Edges::settle(const Edge& edge, Result result, const char* call) {
+  settle(edge, result, call, Deadline::after(timeout_));
+}
+
+void Edges::settle(const Edge& edge, Result result, const char* call, const Deadline& deadline) {
   if (result == Result::InProgress) {
     const bool taken = watch_.await(
         [&] {
-          if (library_.comm_get_async_error(edge.communicator, &result) != Result::Success) return true;
+          const Result asked = library_.comm_get_async_error(edge.communicator, &result);
+          if (asked != Result::Success) result = asked;
           return result != Result::InProgress;
         },
-        deadline());
+        deadline);
     if (!taken) throw TimeoutError(place(control_, edge) + ": " + call + " is still in progress" + last_words(edge));
   }
   if (result != Result::Success) fail(edge, result, call);

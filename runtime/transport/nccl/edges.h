@@ -32,8 +32,9 @@ class Edges {
   Edges& operator=(const Edges&) = delete;
 
   /// Makes both edges of each link that has none, round after round, and sends one byte over each, since NCCL connects
-  /// two ranks when they use a communicator for the first time. All ranks call it with the same links.
-  void connect(const std::vector<schedule::RankLink>& links);
+  /// two ranks when they use a communicator for the first time. All ranks call it with the same links. Aborts all edges
+  /// if it throws: the other side of an edge may be made only halfway.
+  void connect(const std::vector<schedule::RankLink>& links, const Deadline& deadline);
 
   /// Null if there is none.
   Edge* find(int peer, bool sends);
@@ -51,11 +52,11 @@ class Edges {
   bool aborted() const { return aborted_; }
 
  private:
-  void make(const schedule::RankChannel& channel);
-  UniqueId agree_on_id(const schedule::RankChannel& channel);
-  void send_first_byte(const Edge& edge);
+  void make(const schedule::RankChannel& channel, const Deadline& deadline);
+  UniqueId agree_on_id(const schedule::RankChannel& channel, const Deadline& deadline);
+  void send_first_byte(const Edge& edge, const Deadline& deadline);
+  void settle(const Edge& edge, Result result, const char* call, const Deadline& deadline);
   [[noreturn]] void fail(const Edge& edge, Result result, const char* call) const;
-  Deadline deadline() const { return Deadline::after(timeout_); }
 
   const Library& library_;
   Transport& control_;

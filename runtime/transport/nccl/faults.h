@@ -31,7 +31,8 @@ Library with_swapped_sends(Library library, Happened happened);
 /// It may be destroyed after `inner`, and must be.
 std::unique_ptr<Transport> with_kept_receives(Transport& inner, Happened);
 
-/// A transport whose sends lose their memory at once: it is overwritten when isend() returns. `inner` must outlive it.
+/// A transport whose sends lose their memory at once: it is overwritten when isend() returns. It must be destroyed
+/// after `inner`, which may read that memory until then.
 std::unique_ptr<Transport> with_overwritten_sends(Transport& inner, Happened happened);
 
 }  // namespace plumbline::transport::nccl

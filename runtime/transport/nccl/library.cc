@@ -1,9 +1,7 @@
 #include "runtime/transport/nccl/library.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 #include <filesystem>
 

@@ -78,7 +78,7 @@ class NcclTransport final : public Transport {
 
   std::unique_ptr<AgreedTraffic> agree_on_traffic(const Traffic& mine, const Deadline& deadline) override {
     require_edges();
-    const std::vector<Traffic> of_rank = gather_traffic(control_, mine, deadline);
+    const std::vector<Traffic> of_rank = guarded([&] { return gather_traffic(control_, mine, deadline); });
     if (const std::string problem = contradiction(of_rank); !problem.empty())
       throw Error("the ranks disagree on a step's messages: " + problem);
     std::set<schedule::RankLink> links;
@@ -95,7 +95,7 @@ class NcclTransport final : public Transport {
       traffic->early.emplace_back(in[peer].size());
       traffic->in.emplace_back(std::move(in[peer]));
     }
-    guarded([&] { edges_.connect({links.begin(), links.end()}); });
+    guarded([&] { edges_.connect({links.begin(), links.end()}, deadline); });
     return traffic;
   }
 

@@ -30,7 +30,7 @@ struct ncclComm {
 namespace {
 
 /// Why the last call of this thread was refused; empty if it was not.
-thread_local std::string last_refusal;
+thread_local std::string last_refusal, told_refusal;
 
 Result refuse(const char* why) {
   last_refusal = why;
@@ -88,7 +88,9 @@ const char* ncclGetErrorString(Result result) {
 }
 
 const char* ncclGetLastError(Communicator comm) {
-  return comm == nullptr || !last_refusal.empty() ? last_refusal.c_str() : comm->shared->last_error();
+  if (comm != nullptr && last_refusal.empty()) return comm->shared->last_error();
+  told_refusal = std::exchange(last_refusal, "");  // told once: the next failure has reasons of its own
+  return told_refusal.c_str();
 }
 
 Result ncclGetUniqueId(UniqueId* id) {

@@ -100,7 +100,6 @@ input_gradients = true
 keyword_inputs = true
 parameter_hooks = true
 boundary_hooks = true
-weight_closures = true
 schedule = "backwards"
 recompute = "except-last"
 features = ["f64", "views"]
@@ -145,7 +144,9 @@ data = 5
   EXPECT_EQ(c.optimizer.epsilon, 2);
   EXPECT_EQ(c.optimizer.weight_decay, 0.0625);
   EXPECT_TRUE(c.input_gradients && c.keyword_inputs && c.parameter_hooks && c.boundary_hooks);
-  EXPECT_TRUE(c.weight_closures && !c.accumulation_hooks);
+  EXPECT_FALSE(c.weight_closures || c.accumulation_hooks);  // they go without parameter_hooks
+  EXPECT_TRUE(read_cases(kHead + one_case("weight_closures = true\n")).front().weight_closures);
+  EXPECT_TRUE(read_cases(kHead + one_case("accumulation_hooks = true\n")).front().accumulation_hooks);
   EXPECT_EQ(c.schedule_csv, "0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n");
   EXPECT_EQ(c.recompute, "except-last");
   EXPECT_EQ(c.features, (std::vector<std::string>{"f64", "views"}));

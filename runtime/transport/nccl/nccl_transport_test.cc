@@ -358,9 +358,11 @@ TEST(NcclTransportErrors, RanksCannotShareADeviceOfAnOldNccl) {
       *count = 1;
       return CudaError::Success;
     };
-    EXPECT_EQ(failure<Error>([&] { make_nccl_transport(library, control); }),
-              "--transport nccl: 2 ranks on a machine with 1 device need NCCL 2.30 or newer and "
-              "NCCL_MULTI_RANK_GPU_ENABLE=1; this is nccl 2.28.9");
+    EXPECT_EQ(
+        failure<Error>([&] { make_nccl_transport(library, control); }),
+        "--transport nccl: 2 ranks on a machine with 1 device need NCCL 2.30 or newer and "
+        "NCCL_MULTI_RANK_GPU_ENABLE=1; this is nccl 2.28.9. If each rank has a device of its own, let all ranks see "
+        "all devices (CUDA_VISIBLE_DEVICES)");
     library.get_device_count = [](int* count) {
       *count = 0;
       return CudaError::Success;

@@ -1,0 +1,210 @@
+"""Normal forms: what a term is over the real numbers, where the order of a sum does not count and factors commute with
+linear operators. As conformance/proof/sums does it. Equal normal forms mean equal values for all inputs; the opposite does
+not hold: a normal form knows linear operators, sums and factors, and no other law of algebra."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from .terms import Terms
+
+JOINTLY = "jointly"  # a factor of all operands is one of the result
+LINEAR = dict.fromkeys(
+    "aten::div.Tensor aten::sum aten::sum.dim_IntList aten::mean aten::mean.dim aten::avg_pool2d aten::embedding"
+    " aten::threshold_backward aten::gelu_backward aten::tanh_backward aten::_softmax_backward_data"
+    " aten::_log_softmax_backward_data aten::native_layer_norm_backward aten::native_batch_norm_backward"
+    " aten::_scaled_dot_product_flash_attention_for_cpu_backward aten::mse_loss_backward aten::nll_loss_backward"
+    " aten::embedding_dense_backward aten::convolution_backward aten::avg_pool2d_backward aten::slice_backward"
+    " aten::select_backward elements broadcast".split(),
+    (0,),
+)
+LINEAR |= dict.fromkeys(("aten::mm", "aten::bmm", "aten::mul.Tensor"), (0, 1))
+LINEAR |= dict.fromkeys(("aten::cat", "aten::stack"), JOINTLY)
+
+LARGEST_DENOMINATOR = 1 << 20
+
+
+def rational_of(text):
+    """The fraction with the smallest denominator that rounds to the number; None for another text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    near = Fraction(number).limit_denominator(LARGEST_DENOMINATOR)
+    return near if float(near) == number else Fraction(number)
+
+
+class Form(NamedTuple):
+    """A factor times a body. A body is an operator applied to bodies, or a sum: the multiset of its addends, each with a
+    coefficient, scaled so that one addend has the coefficient 1. A factor of 0 has a body of its own."""
+
+    factor: Fraction
+    body: str
+
+
+def attribute(term, name):
+    return next((part.partition("=")[2] for part in term.attributes.split() if part.startswith(name + "=")), "")
+
+
+def type_of(term):
+    """ "float32[2,3]": a sum's addends are broadcast to these sizes."""
+    return term.attributes.partition(" ")[0]
+
+
+def sign_of(term):
+    """The sign of the second operand of an addition or a subtraction; 0 for another term."""
+    if len(term.operands) != 2 or rational_of(attribute(term, "alpha")) is None:
+        return 0
+    return {"aten::add.Tensor": 1, "aten::sub.Tensor": -1}.get(term.op, 0)
+
+
+class NormalForms:
+    """The normal forms of terms, each computed once."""
+
+    def __init__(self, terms):
+        self._terms, self._bodies = terms, Terms()
+        self._known, self._sums = {}, {}  # by body of a sum: {body: coefficient}
+
+    def of(self, root):
+        open_ = [(root, False)]
+        while open_:
+            term, parts_are_known = open_.pop()
+            if term in self._known:
+                continue
+            if parts_are_known:
+                self._known[term] = self._compute(term)
+            else:
+                open_.append((term, True))
+                open_ += [(part, False) for part in self._parts(term)]
+        return self._known[root]
+
+    def _addends(self, root):
+        """[(coefficient, identity)]: nested sums of one type are one sum."""
+        kind, found, open_ = type_of(self._terms[root]), [], [(Fraction(1), root)]
+        while open_:
+            coefficient, one = open_.pop()
+            term = self._terms[one]
+            sign = sign_of(term)
+            if not sign or type_of(term) != kind:
+                found.append((coefficient, one))
+                continue
+            alpha = rational_of(attribute(term, "alpha"))
+            open_ += [(coefficient, term.operands[0]), (coefficient * sign * alpha, term.operands[1])]
+        return found
+
+    def _parts(self, root):
+        term = self._terms[root]
+        return [part for _, part in self._addends(root)] if sign_of(term) else term.operands
+
+    def _compute(self, root):
+        term = self._terms[root]
+        if sign_of(term):
+            return self._sum(root)
+        if term.op in ("fill", "number"):
+            return self._fill(term)
+        if (factor := self._scale(term)) is not None:
+            form = self._known[term.operands[0]]
+            return Form(factor * form.factor, form.body) if factor else self._zero()
+        return self._applied(term)
+
+    def _zero(self):
+        return Form(Fraction(0), self._bodies.add("zero"))
+
+    def _fill(self, term):
+        text, _, rest = term.attributes.partition(" ")
+        number = rational_of(text)
+        if number is None:
+            return Form(Fraction(1), self._bodies.add(*term))
+        return Form(number, self._bodies.add(term.op, f"1 {rest}".strip())) if number else self._zero()
+
+    def _scale(self, term):
+        """The number by which the term multiplies its only tensor operand, if it does no more than that."""
+        if term.op == "aten::neg":
+            return Fraction(-1)
+        over = term.op.startswith("aten::div.")
+        if not over and not term.op.startswith("aten::mul.") or attribute(term, "rounding_mode"):
+            return None
+        text = attribute(term, "other")
+        if text == "%":
+            other = self._terms[term.operands[-1]]
+            text = other.attributes if other.op == "number" else ""
+        factor = rational_of(text)
+        return None if factor is None or over and not factor else 1 / factor if over else factor
+
+    def _sum(self, root):
+        kind, coefficients = type_of(self._terms[root]), defaultdict(Fraction)
+        for coefficient, addend in self._addends(root):
+            form = self._known[addend]
+            # A sum of another type is broadcast or cast as a whole.
+            inner = self._sums.get(form.body) if type_of(self._bodies[form.body]) == kind else None
+            for body, part in (inner or {form.body: 1}).items():
+                coefficients[body] += coefficient * form.factor * part
+        left = {body: c for body, c in sorted(coefficients.items()) if c}
+        if not left:
+            return self._zero()
+        first, factor = next(iter(left.items()))
+        # An operator's attributes begin with its type, a leaf's have it after its name.
+        if len(left) == 1 and kind in self._bodies[first].attributes.partition("=")[0].split():
+            return Form(factor, first)
+        left = {body: c / factor for body, c in left.items()}
+        body = self._bodies.add("sum", " ".join([kind, *map(str, left.values())]), left)
+        self._sums[body] = left
+        return Form(factor, body)
+
+    def _applied(self, term):
+        linear = LINEAR.get(term.op, ())
+        if term.op == "cast":  # to a whole number it rounds
+            linear = (0,) if type_of(term).startswith(("float", "bfloat")) else ()
+        forms = [self._known[operand] for operand in term.operands]
+        factor, attributes = Fraction(1), term.attributes
+        shared = linear == JOINTLY and forms and all(form.factor == forms[0].factor for form in forms)
+        for i, form in enumerate(forms):
+            if shared:
+                factor = form.factor
+            elif linear != JOINTLY and i in linear:
+                factor *= form.factor
+            else:
+                attributes += f" times {form.factor}"
+        return Form(factor, self._bodies.add(term.op, attributes, [form.body for form in forms])) if factor else self._zero()
+
+
+@dataclass
+class Difference:
+    """A result whose term is not the expected one. `factor`: found is that times the expected sum; None: another sum."""
+
+    key: str
+    factor: Fraction = None
+    stage: int = None  # that computed the found term
+
+
+def factor_between(forms, expected, found):
+    right, wrong = forms.of(expected), forms.of(found)
+    if right.body != wrong.body:
+        return None
+    return Fraction(1) if right.factor == wrong.factor else wrong.factor / right.factor
+
+
+def sums_text(differences):
+    """ "all 16 are the expected sum in another order"; "2 are the expected sum in another order, 8 are 1/4 of the expected sum
+    (stage 0), 3 are other sums"."""
+    alike = defaultdict(list)
+    for difference in differences:
+        alike[difference.factor].append(difference.stage)
+    parts = []
+    for factor in sorted(alike, key=lambda f: (f is None, f != 1, f or 0)):
+        count = len(alike[factor])
+        verb = "is" if count == 1 else "are"
+        number = f"all {count}" if count == len(differences) > 1 else str(count)
+        stages = sorted({stage for stage in alike[factor] if stage is not None})
+        where = f" (stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))})" if stages else ""
+        if factor is None:
+            parts.append(f"{number} {verb} {'another sum' if count == 1 else 'other sums'}")
+        elif factor == 1:
+            parts.append(f"{number} {verb} the expected sum in another order")
+        else:
+            parts.append(f"{number} {verb} {factor}{' times' if factor.denominator == 1 else ' of'} the expected sum{where}")
+    return ", ".join(parts)

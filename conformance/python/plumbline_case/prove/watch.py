@@ -1,0 +1,62 @@
+"""Runs an engine on one rank, or the unsplit model, while a recorder gives every value its term."""
+
+import contextlib
+
+from ..case import Case as AnyCase
+from ..results import parse_key
+from ..torch.case import Case
+from .messages import Carrier, carried
+from .proof import COMPARED, Run
+from .recorder import Recorder
+from .terms import Terms
+from .unsplit import Unsplit
+
+
+def watch_rank(backend, folder, rank, messages):
+    """The Run of this rank of an engine; `messages` is a folder that the ranks of this run share."""
+    recorder = Recorder(Terms())
+    with named_leaves(recorder), carried(Carrier(messages, rank, recorder.memory), recorder.memory), recorder:
+        case = AnyCase(folder)
+        return _run(recorder, backend.run(case, backend.prepare(case)))
+
+
+def watch_unsplit(folder):
+    recorder = Recorder(Terms())
+    with named_leaves(recorder), recorder:
+        return _run(recorder, Unsplit(Case(folder)).run())
+
+
+def _run(recorder, results):
+    found = {key: recorder.term_of(x) for key, x in results.items() if parse_key(key).kind in COMPARED}
+    return Run(found, recorder.terms, recorder.take_log())
+
+
+@contextlib.contextmanager
+def named_leaves(recorder):
+    """What a case reads from its file of tensors are leaves, named as there."""
+    read = Case.read_tensors
+
+    def read_leaves(path):
+        tensors = read(path)
+        for key, tensor in tensors.items():
+            recorder.name_leaf(tensor, *kind_and_name(key))
+        return tensors
+
+    Case.read_tensors = staticmethod(read_leaves)
+    try:
+        yield
+    finally:
+        Case.read_tensors = staticmethod(read)
+
+
+def kind_and_name(key):
+    """("input", "x of step 0") of "step/0/input/x"; INTERPRETING.md has the keys."""
+    kind, _, rest = key.partition("/")
+    if kind != "step":
+        return kind, rest
+    step, kind, *names = rest.split("/", 4 if "/mask/" in key else 3)
+    if kind == "mask":
+        return kind, f"{names[2]} of stage {names[0]}, micro-batch {names[1]}, step {step}"
+    named = names[:1] if kind == "input" else []
+    microbatch = names[len(named) :]
+    return kind, " ".join([*named, *(f"of micro-batch {m}" for m in microbatch), f"of step {step}"])

@@ -4,13 +4,14 @@ conformance/proof/blame.cc does it."""
 from collections import Counter
 
 from ..place import Place
+from .sums import changed_addends, factor_between
 
 
 class Blame:
-    """`terms` are those of both runs; `expected` and `found` are their logs."""
+    """`terms` are those of both runs, with their normal forms; `expected` and `found` are the logs."""
 
-    def __init__(self, terms, expected, found):
-        self._terms, self._expected, self._found = terms, expected, found
+    def __init__(self, terms, forms, expected, found):
+        self._terms, self._forms, self._expected, self._found = terms, forms, expected, found
 
     def between(self, expected, found):
         where, use = Place(), ""
@@ -18,29 +19,54 @@ class Blame:
             right, wrong = self._terms[expected], self._terms[found]
             here = self._found.first.get(found, Place())
             where = here if here.stage is not None else where
-            prefix = f"{where}: " if str(where) else ""
             if is_sum(right) or is_sum(wrong):
-                wanted, got = self._addends(expected), self._addends(found)
-                missing, more = surplus(wanted, got), surplus(got, wanted)
-                if not missing and not more:
-                    return f"{prefix}the same {len(got)} addends are added in another order"
-                if not missing:
-                    return f"{prefix}added too often: {self.describe(more[0])}"
-                if not more:
-                    return f"{prefix}left out of a sum: {self.describe(missing[0])}"
-                if is_sum(right) and is_sum(wrong):
-                    expected, found = missing[0], more[0]
+                said, pair = self._of_sums(expected, found)
+                if said:
+                    return located(where, said)
+                if pair:
+                    expected, found = pair
                     continue
             if right.op != wrong.op or len(right.operands) != len(wrong.operands) or not right.operands:
-                return prefix + self._contrast(expected, found) + use
+                return self._contrast(where, expected, found, use)
             number = next((i for i, (a, b) in enumerate(zip(right.operands, wrong.operands)) if a != b), None)
             if number is None:
                 if right.op == "elements":
-                    return prefix + self._contrast(expected, found) + use
-                return f"{prefix}{right.op} was given other arguments: expected {right.attributes}, found {wrong.attributes}"
+                    return self._contrast(where, expected, found, use)
+                said = f"{right.op} was given other arguments: expected {right.attributes}, found {wrong.attributes}"
+                return located(where, said)
             if right.op != "elements":
                 use = f", as operand {number} of {right.op}"
             expected, found = right.operands[number], wrong.operands[number]
+
+    def _of_sums(self, expected, found):
+        """What to say of two terms of which one is a sum; or, if that is nothing, the two addends to go on with."""
+        wanted, got = self._addends(expected), self._addends(found)
+        missing, more = surplus(wanted, got), surplus(got, wanted)
+        if not missing and not more:
+            return f"the same {len(got)} addends are added in another order", None
+        if factor_between(self._forms, expected, found) == 1:
+            partners = [one for one in more if missing and factor_between(self._forms, missing[0], one) == 1]
+            if partners and (missing[0], partners[0]) != (expected, found):
+                return "", (missing[0], partners[0])
+            said = self._expected_and_found(expected, found)
+            return f"the same sum, but added or multiplied in another order: {said}", None
+        if not missing:
+            return f"added too often: {self.describe(more[0])}", None
+        if not more:
+            return f"left out of a sum: {self.describe(missing[0])}", None
+        both = is_sum(self._terms[expected]) and is_sum(self._terms[found])
+        return "", (missing[0], more[0]) if both else None
+
+    def place_of(self, root):
+        """Of a term of the found run, or else of the nearest one below it."""
+        open_, seen = [root], set()
+        for one in open_:
+            place = self._found.first.get(one, Place())
+            if place.stage is not None:
+                return place
+            open_ += [operand for operand in self._terms[one].operands if operand not in seen]
+            seen.update(self._terms[one].operands)
+        return Place()
 
     def describe(self, root):
         term = self._terms[root]
@@ -59,9 +85,24 @@ class Blame:
         place = self._found.first.get(root, Place())
         return f"{term.op} of {place}" if place.stage is not None else term.op
 
-    def _contrast(self, expected, found):
+    def _contrast(self, where, expected, found, use):
+        changed = changed_addends(self._forms, expected, found)
+        if not changed:
+            return located(where, self._expected_and_found(expected, found) + use)
+        addend, right, wrong = changed[0]
+        alike = sum((a, b) == (right, wrong) for _, a, b in changed)
+        what = self.describe(addend) if addend in self._terms else "one"
+        count, many = len(self._forms.addends(expected)), f" and {alike - 1} more" if alike > 1 else ""
+        said = f"{what}{many}: {times(right)} expected, {times(wrong)} found"
+        said = f"in a sum of {count} addends, {said}" if count > 1 else said
+        return located(where if where.stage is not None else self.place_of(addend), said + use)
+
+    def _expected_and_found(self, expected, found):
         right, wrong = self.describe(expected), self.describe(found)
-        return f"expected {right}, found {wrong}" if right != wrong else f"{right} has other content"
+        if right != wrong:
+            return f"expected {right}, found {wrong}"
+        counts = len(self._terms[expected].operands), len(self._terms[found].operands)
+        return f"{right} has {counts[1]} operands instead of {counts[0]}" if len(set(counts)) > 1 else f"{right} has other content"
 
     def _addends(self, root):
         """Of nested additions, from left to right."""
@@ -73,6 +114,14 @@ class Blame:
             else:
                 found.append(one)
         return found
+
+
+def located(where, said):
+    return f"{where}: {said}" if str(where) else said
+
+
+def times(coefficient):
+    return "none" if coefficient == 0 else f"{coefficient} times" if coefficient.denominator == 1 else f"{coefficient} of it"
 
 
 def is_sum(term):

@@ -12,12 +12,15 @@ import os
 import pickle
 import sys
 import tempfile
+import traceback
 from collections import Counter
 
 from ..case import load
 from ..corpus import entries, select
+from ..number_text import one_line
 from ..schema import FormatError
 from .normalisations import NORMALISATIONS, VERSION
+from .proof import Proof, compare
 
 EXIT = "exit: 0 all proven, 1 one is refuted or the engine stopped, 2 bad usage, 3 none of the cases can be taken"
 CLAIMS = {
@@ -77,7 +80,6 @@ def main(backend, words):
 def prove(chosen, cases, ranks, backend, options, put):
     """put(entry, proof) for each entry; all are on as many ranks."""
     from ..torch_distributed.forked import execute_cases
-    from .proof import Proof
 
     with tempfile.TemporaryDirectory() as folder:
 
@@ -90,7 +92,8 @@ def prove(chosen, cases, ranks, backend, options, put):
             elif what == "done":
                 entry = chosen[number]
                 kinds = set(backend.delivers) & set(cases[entry].json["results"])
-                put(entry, in_child(lambda: judge(entry.folder, files(folder, number, ranks), kinds, options.claim)))
+                of_ranks = files(folder, number, ranks)
+                put(entry, in_child(lambda: judge(entry.folder, of_ranks, kinds, options.claim)))
 
         execute_cases(len(chosen), ranks, run, tell)
 
@@ -124,16 +127,16 @@ def run_rank(rank, ranks, chosen, first, store, backend, options, folder, tell):
 
 
 def judge(folder, of_ranks, kinds, claim):
-    from .proof import compare
+    import torch
+
     from .watch import watch_unsplit
+
+    torch.set_num_threads(1)
 
     ranks = []
     for file in of_ranks:
         with open(file, "rb") as stream:
             ranks.append(pickle.load(stream))
-    import torch
-
-    torch.set_num_threads(1)
     return compare(watch_unsplit(folder), ranks, kinds, claim)
 
 
@@ -142,21 +145,20 @@ def in_child(work):
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(read)
         try:
-            os.close(read)
-            with open(write, "wb") as stream:
-                pickle.dump(work(), stream)
-            os._exit(0)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            os._exit(1)
+            result = work()
+        except Exception as error:
+            traceback.print_exc()
+            result = Proof("stopped", f"the unsplit model or the comparison: {type(error).__name__}: {one_line(str(error))}")
+        with open(write, "wb") as stream:
+            pickle.dump(result, stream)
+        os._exit(0)
     os.close(write)
     with open(read, "rb") as stream:
-        data = stream.read()
-    _, status = os.waitpid(child, 0)
-    if status:
-        raise RuntimeError("the unsplit model, or the comparison with it, failed: see above")
-    return pickle.loads(data)
+        result = pickle.load(stream)
+    os.waitpid(child, 0)
+    return result
 
 
 class Report:
@@ -176,9 +178,11 @@ class Report:
     def end(self, refused, backend):
         counts = Counter(proof.outcome for _, proof in self._proofs)
         self._say("")
+        same_sums = sum(p.outcome == "refuted" and all(d.factor == 1 for d in p.differ) for _, p in self._proofs)
         for outcome in ("proven", "refuted", "stopped"):
             if counts[outcome]:
-                self._say(f"{outcome} {counts[outcome]}")
+                more = f", of which {same_sums} are the expected sums in another order" if outcome == "refuted" and same_sums else ""
+                self._say(f"{outcome} {counts[outcome]}{more}")
         for reason, count in sorted(refused.items()):
             self._say(f"not taken {count}: {reason}")
         if self._options.certificate:

@@ -76,6 +76,10 @@ def dense_bytes(tensor):
     return elements[layout_of(tensor).offsets()].tobytes()
 
 
+def digest_of(tensor):
+    return digest(f"{tensor.dtype}{list(tensor.shape)}".encode() + (dense_bytes(tensor) if tensor.numel() else b""))
+
+
 def holds_elements(tensor):
     """A tensor without elements, and one of a trial run on shapes alone, hold nothing."""
     plain = type(tensor) in PLAIN and tensor.device.type == "cpu" and tensor.layout == torch.strided

@@ -13,9 +13,11 @@ COMPARED = ("output", "loss", "input-grad", "grad", "buffer", "param", "optimize
 
 @dataclass
 class Run:
-    """What one rank, or the unsplit run, computed: the terms of its results by key, all terms by identity, and a log."""
+    """What one rank, or the unsplit run, computed: its results, as terms and as digests of their numbers, by key; all terms by
+    identity, and a log."""
 
     results: dict
+    numbers: dict
     terms: Terms
     log: Log
 
@@ -38,6 +40,16 @@ def result_text(key):
     return f"{parsed.kind} {parsed.name}{of} of step {parsed.step}"
 
 
+def _numbers_text(differ, expected, ranks):
+    """The last resort: what of this the numbers of this run show."""
+    keys = [difference.key for difference in differ]
+    other = sum(any(rank.numbers.get(key) not in (None, expected.numbers.get(key)) for rank in ranks) for key in keys)
+    missing = sum(all(key not in rank.numbers for rank in ranks) for key in keys)
+    if not other + missing:
+        return "their numbers are equal"
+    return f"the numbers of {other + missing} of {len(keys)} differ"
+
+
 def compare(expected, ranks, kinds, claim):
     """The proof of a run: `kinds` are the kinds of results that the engine delivers, `claim` is "computation" or "sum"."""
     merged, log = Terms(), Log()
@@ -47,7 +59,8 @@ def compare(expected, ranks, kinds, claim):
         log.merge(rank.log)
     wanted = {key: term for key, term in expected.results.items() if parse_key(key).kind in kinds}
     proof = Proof(results=wanted, operators=sorted(log.operators))
-    forms, blame = NormalForms(merged), Blame(merged, expected.log, log)
+    forms = NormalForms(merged)
+    blame = Blame(merged, forms, expected.log, log)
 
     def differs(difference, why):
         if not (claim == "sum" and difference.factor == 1) and not proof.why:
@@ -59,16 +72,15 @@ def compare(expected, ranks, kinds, claim):
         found = [rank.results[key] for rank in ranks if key in rank.results]
         for term in found:
             if term != wanted[key]:
-                place = log.first.get(term)
                 factor = factor_between(forms, wanted[key], term)
-                differs(Difference(key, factor, place and place.stage), lambda: blame.between(wanted[key], term))
+                differs(Difference(key, factor, blame.place_of(term).stage), lambda: blame.between(wanted[key], term))
         if not found:
             differs(Difference(key), lambda: "no rank delivered it")
     for key in sorted({key for rank in ranks for key in rank.results} - expected.results.keys()):
         differs(Difference(key), lambda: "the unsplit run has no such result")
     if proof.why:
         proof.outcome = "refuted"
-        proof.why += f"; as sums, of the results that differ: {sums_text(proof.differ)}"
+        proof.why += f"; as sums, of the results that differ: {sums_text(proof.differ)}; {_numbers_text(proof.differ, expected, ranks)}"
     for term, times in log.times.items():
         if times > (own := expected.log.times.get(term, times)):
             proof.repeated[merged[term].op] = proof.repeated.get(merged[term].op, 0) + times - own

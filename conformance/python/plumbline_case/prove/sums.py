@@ -17,7 +17,7 @@ LINEAR = dict.fromkeys(
     " aten::_log_softmax_backward_data aten::native_layer_norm_backward aten::native_batch_norm_backward"
     " aten::_scaled_dot_product_flash_attention_for_cpu_backward aten::mse_loss_backward aten::nll_loss_backward"
     " aten::embedding_dense_backward aten::convolution_backward aten::avg_pool2d_backward aten::slice_backward"
-    " aten::select_backward elements broadcast".split(),
+    " aten::select_backward aten::pixel_shuffle aten::pixel_unshuffle elements broadcast".split(),
     (0,),
 )
 LINEAR |= dict.fromkeys(("aten::mm", "aten::bmm", "aten::mul.Tensor"), (0, 1))
@@ -68,6 +68,7 @@ class NormalForms:
     def __init__(self, terms):
         self._terms, self._bodies = terms, Terms()
         self._known, self._sums = {}, {}  # by body of a sum: {body: coefficient}
+        self._made_of = {}  # by body: the first term that had it
 
     def of(self, root):
         open_ = [(root, False)]
@@ -77,10 +78,16 @@ class NormalForms:
                 continue
             if parts_are_known:
                 self._known[term] = self._compute(term)
+                self._made_of.setdefault(self._known[term].body, term)
             else:
                 open_.append((term, True))
                 open_ += [(part, False) for part in self._parts(term)]
         return self._known[root]
+
+    def addends(self, root):
+        """{addend, a term with that normal form: its coefficient} of a sum; of another term itself."""
+        factor, body = self.of(root)
+        return {self._made_of.get(one, one): factor * c for one, c in self._sums.get(body, {body: 1}).items()}
 
     def _addends(self, root):
         """[(coefficient, identity)]: nested sums of one type are one sum."""
@@ -170,6 +177,15 @@ class NormalForms:
             else:
                 attributes += f" times {form.factor}"
         return Form(factor, self._bodies.add(term.op, attributes, [form.body for form in forms])) if factor else self._zero()
+
+
+def changed_addends(forms, expected, found):
+    """[(addend, its coefficient in the expected sum, that in the found one)] of two sums that have some in common; else []."""
+    right, wrong = forms.addends(expected), forms.addends(found)
+    if not right.keys() & wrong.keys():
+        return []
+    pairs = {one: (right.get(one, Fraction(0)), wrong.get(one, Fraction(0))) for one in right | wrong}
+    return [(one, a, b) for one, (a, b) in pairs.items() if a != b]
 
 
 @dataclass

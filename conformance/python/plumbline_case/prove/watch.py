@@ -5,6 +5,7 @@ import contextlib
 from ..case import Case as AnyCase
 from ..results import parse_key
 from ..torch.case import Case
+from .memory import digest_of
 from .messages import Carrier, carried
 from .proof import COMPARED, Run
 from .recorder import Recorder
@@ -27,8 +28,10 @@ def watch_unsplit(folder):
 
 
 def _run(recorder, results):
-    found = {key: recorder.term_of(x) for key, x in results.items() if parse_key(key).kind in COMPARED}
-    return Run(found, recorder.terms, recorder.take_log())
+    compared = {key: x for key, x in results.items() if parse_key(key).kind in COMPARED}
+    found = {key: recorder.term_of(x) for key, x in compared.items()}
+    numbers = {key: digest_of(x) for key, x in compared.items()}
+    return Run(found, numbers, recorder.terms, recorder.take_log())
 
 
 @contextlib.contextmanager

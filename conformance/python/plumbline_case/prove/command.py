@@ -19,8 +19,9 @@ from ..case import load
 from ..corpus import entries, select
 from ..number_text import one_line
 from ..schema import FormatError
+from ..torch_distributed.forked import execute_cases
+from ..torch_distributed.messages import install
 from .normalisations import NORMALISATIONS, VERSION
-from .proof import Proof, compare
 
 EXIT = "exit: 0 all proven, 1 one is refuted or the engine stopped, 2 bad usage, 3 none of the cases can be taken"
 CLAIMS = {
@@ -54,11 +55,15 @@ def main(backend, words):
     """The exit code. `backend` is a GlooBackend."""
     options = parser().parse_args(words)
     try:
+        folder = os.path.dirname(os.path.abspath(options.certificate or "."))
+        if not os.path.isdir(folder):
+            raise FormatError(f"--certificate {options.certificate}: no folder {folder}")
         chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
         cases = {entry: load(entry.folder) for entry in chosen}
     except (FormatError, OSError) as error:
         print(f"prove: {error}", file=sys.stderr)
         return 2
+    install()
     backend.import_engine()
     from .unsplit import why_not_provable
 
@@ -79,7 +84,7 @@ def main(backend, words):
 
 def prove(chosen, cases, ranks, backend, options, put):
     """put(entry, proof) for each entry; all are on as many ranks."""
-    from ..torch_distributed.forked import execute_cases
+    from .proof import Proof
 
     with tempfile.TemporaryDirectory() as folder:
 
@@ -129,10 +134,10 @@ def run_rank(rank, ranks, chosen, first, store, backend, options, folder, tell):
 def judge(folder, of_ranks, kinds, claim):
     import torch
 
+    from .proof import compare
     from .watch import watch_unsplit
 
     torch.set_num_threads(1)
-
     ranks = []
     for file in of_ranks:
         with open(file, "rb") as stream:
@@ -149,6 +154,8 @@ def in_child(work):
         try:
             result = work()
         except Exception as error:
+            from .proof import Proof
+
             traceback.print_exc()
             result = Proof("stopped", f"the unsplit model or the comparison: {type(error).__name__}: {one_line(str(error))}")
         with open(write, "wb") as stream:
@@ -173,6 +180,9 @@ class Report:
         line = f"{proof.outcome.upper()} {entry.case} x {entry.schedule} ({place}): {proof.why or f'{len(proof.results)} results'}"
         if proof.outcome == "proven" and proof.differ:
             line += f", {len(proof.differ)} of them in another order of the same sum"
+        if proof.outcome == "proven" and proof.repeated:
+            times = ", ".join(f"{count} x {op}" for op, count in sorted(proof.repeated.items()))
+            line += f"; beyond what the unsplit run executes: {times}"
         self._say(line)
 
     def end(self, refused, backend):

@@ -9,6 +9,7 @@ becomes a constant, a leaf named after its bytes.
 import ctypes
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 from typing import Callable, NamedTuple, Optional
 
@@ -51,7 +52,9 @@ def picks_of(base, view):
 
 
 def dtype_of(tensor):
-    return str(tensor.dtype).removeprefix("torch.")
+    """ "f32", "bf16", "i64", "bool": as conformance/proof writes it, since it is part of a term's identity."""
+    kind, bits = re.fullmatch(r"torch\.(bfloat|float|uint|int|bool|complex)(\d*)", str(tensor.dtype)).groups()
+    return kind if kind == "bool" else {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}[kind] + bits
 
 
 def digest(data):

@@ -62,7 +62,7 @@ def is_number(value):
 
 def text_of(value):
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(text_of, value)) + "]"
+        return "[" + ", ".join(map(text_of, value)) + "]"
     return number_text(value) if isinstance(value, float) else str(value).replace(" ", "")
 
 

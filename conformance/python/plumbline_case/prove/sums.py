@@ -51,7 +51,7 @@ def attribute(term, name):
 
 
 def type_of(term):
-    """ "float32[2,3]": a sum's addends are broadcast to these sizes."""
+    """ "f32[2,3]": a sum's addends are broadcast to these sizes."""
     return term.attributes.partition(" ")[0]
 
 
@@ -165,7 +165,7 @@ class NormalForms:
     def _applied(self, term):
         linear = LINEAR.get(term.op, ())
         if term.op == "cast":  # to a whole number it rounds
-            linear = (0,) if type_of(term).startswith(("float", "bfloat")) else ()
+            linear = (0,) if type_of(term).startswith(("f", "bf")) else ()
         forms = [self._known[operand] for operand in term.operands]
         factor, attributes = Fraction(1), term.attributes
         shared = linear == JOINTLY and forms and all(form.factor == forms[0].factor for form in forms)

@@ -1,9 +1,11 @@
 """Runs an engine on one rank, or the unsplit model, while a recorder gives every value its term."""
 
 import contextlib
+import os
 
 from ..case import Case as AnyCase
 from ..results import parse_key
+from ..schema import read_json
 from ..torch.case import Case
 from .memory import digest_of
 from .messages import Carrier, carried
@@ -36,13 +38,14 @@ def _run(recorder, results):
 
 @contextlib.contextmanager
 def named_leaves(recorder):
-    """What a case reads from its file of tensors are leaves, named as there."""
+    """What a case reads from its file of tensors are leaves."""
     read = Case.read_tensors
 
     def read_leaves(path):
         tensors = read(path)
+        inputs = [entry["name"] for entry in read_json(os.path.join(os.path.dirname(path), "case.json"), "case")["inputs"]]
         for key, tensor in tensors.items():
-            recorder.name_leaf(tensor, *kind_and_name(key))
+            recorder.name_leaf(tensor, *kind_and_name(key, inputs))
         return tensors
 
     Case.read_tensors = staticmethod(read_leaves)
@@ -52,14 +55,18 @@ def named_leaves(recorder):
         Case.read_tensors = staticmethod(read)
 
 
-def kind_and_name(key):
-    """("input", "x of step 0") of "step/0/input/x"; INTERPRETING.md has the keys."""
+def kind_and_name(key, inputs):
+    """("input", "0 of step 0") of "step/0/input/x", as conformance/proof names it; INTERPRETING.md has the keys. `inputs` are
+    the names of the case's inputs, in order."""
     kind, _, rest = key.partition("/")
     if kind != "step":
         return kind, rest
     step, kind, *names = rest.split("/", 4 if "/mask/" in key else 3)
     if kind == "mask":
         return kind, f"{names[2]} of stage {names[0]}, micro-batch {names[1]}, step {step}"
-    named = names[:1] if kind == "input" else []
-    microbatch = names[len(named) :]
-    return kind, " ".join([*named, *(f"of micro-batch {m}" for m in microbatch), f"of step {step}"])
+    of = f"of step {step}"
+    if names[kind == "input" :]:  # given by micro-batch
+        of = f"micro-batch {names[-1]} {of}"
+    if kind != "input":
+        return kind, of
+    return kind, f"{inputs.index(names[0])}{',' if names[1:] else ''} {of}"

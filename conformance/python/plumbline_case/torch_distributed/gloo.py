@@ -63,7 +63,6 @@ class GlooBackend(Backend):
         if words[:1] == ["prove"]:  # no verb of the protocol: users type it
             from ..prove.command import main
 
-            messages.install()
             sys.exit(main(self, words[1:]))
         super().main(arguments)
 

@@ -11,6 +11,7 @@ import re
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -122,24 +123,29 @@ class Programs(unittest.TestCase):
     """Random programs and their variants: those with equal terms give equal numbers for other inputs."""
 
     def test_equal_terms_are_equal_for_other_inputs(self):
-        equal = different = 0
-        for seed in range(300):
+        """And so are equal sums; multiples are multiples."""
+        seen = Counter()
+        for seed in range(400):
             generator = random.Random(seed)
             program = [self.line(generator, i) for i in range(generator.randint(2, 7))]
             variant = self.varied(generator, program)
-            same_term = self.term(program) == self.term(variant)
-            equal, different = equal + same_term, different + (not same_term)
+            recorder = Recorder(Terms())
+            one, other = (self.term(recorder, p) for p in (program, variant))
+            factor = factor_between(NormalForms(recorder.terms), one, other)
+            seen["term" if one == other else "none" if factor is None else "sum" if factor == 1 else "multiple"] += 1
             for more in range(3):
                 numbers = [self.run_program(p, self.inputs(random.Random(f"{seed}.{more}"))) for p in (program, variant)]
-                if same_term:
-                    self.assertTrue(torch.equal(*numbers), f"seed {seed}: {program} and {variant}")
-        # The generator makes enough of both, so that neither side is empty.
-        self.assertGreater(equal, 60)
-        self.assertGreater(different, 60)
+                said = f"seed {seed}: {program} and {variant}"
+                if one == other:
+                    self.assertTrue(torch.equal(*numbers), said)
+                if factor is not None and max(float(x.abs().max()) for x in numbers) < 2**40:
+                    self.assertTrue(torch.equal(numbers[0] * factor.numerator, numbers[1] * factor.denominator), said)
+        # The generator makes enough of each, so that none of these is empty.
+        self.assertGreater(min(seen[kind] for kind in ("term", "sum", "multiple", "none")), 8, seen)
 
     @staticmethod
     def inputs(generator):
-        return [drawn(generator, 3, 3) for _ in range(3)]
+        return [drawn(generator, 3, 3).double() for _ in range(3)]
 
     @staticmethod
     def line(generator, number):
@@ -156,6 +162,9 @@ class Programs(unittest.TestCase):
         elif kind == "constant":
             program[at] = name, (a, b), generator.choice([1, 2, 3])
         elif kind == "commute":
+            sums = [i for i, (name, _, constant) in enumerate(program) if name == "add" and constant == 1] or [at]
+            at = generator.choice(sums)
+            name, (a, b), constant = program[at]
             program[at] = name, (b, a), constant
         elif kind == "name":
             program[at] = generator.choice(["clone", "t", "mul"]), (a, b), constant
@@ -178,13 +187,13 @@ class Programs(unittest.TestCase):
                 "rows": lambda: torch.cat([a[:constant], b[constant:]]),
                 "relu": lambda: torch.relu(a),
                 "zeros": lambda: a + torch.zeros_like(b),
-                "half": lambda: a / constant * constant,
+                "half": lambda: a / 4 * constant,
             }[name]()
             values.append(made)
         return values[-1]
 
-    def term(self, program):
-        recorder, inputs = Recorder(Terms()), self.inputs(random.Random(0))
+    def term(self, recorder, program):
+        inputs = self.inputs(random.Random(0))
         for i, x in enumerate(inputs):
             recorder.name_leaf(x, "input", str(i))
         with recorder:

@@ -1,6 +1,7 @@
 """Compares what the ranks of an engine computed with the unsplit model's terms."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..results import parse_key
 from .blame import Blame
@@ -55,6 +56,7 @@ def compare(expected, ranks, kinds, claim):
     merged, log = Terms(), Log()
     for run in (expected, *ranks):
         merged.update(run.terms)
+        merged.values |= run.terms.values
     for rank in ranks:
         log.merge(rank.log)
     wanted = {key: term for key, term in expected.results.items() if parse_key(key).kind in kinds}
@@ -62,10 +64,11 @@ def compare(expected, ranks, kinds, claim):
     forms = NormalForms(merged)
     blame = Blame(merged, forms, expected.log, log)
 
+    whys = {}  # by Difference.key
+
     def differs(difference, why):
-        if not (claim == "sum" and difference.factor == 1) and not proof.why:
-            proof.why = f"{result_text(difference.key)}: {why()}"
-        if all(known.key != difference.key for known in proof.differ):
+        if difference.key not in whys:
+            whys[difference.key] = why
             proof.differ.append(difference)
 
     for key in sorted(wanted, key=lambda key: parse_key(key).causal_order()):
@@ -73,14 +76,20 @@ def compare(expected, ranks, kinds, claim):
         for term in found:
             if term != wanted[key]:
                 factor = factor_between(forms, wanted[key], term)
-                differs(Difference(key, factor, blame.place_of(term).stage), lambda: blame.between(wanted[key], term))
+                stage = blame.place_of(term).stage
+                differs(Difference(key, factor, stage), partial(blame.between, wanted[key], term))
         if not found:
             differs(Difference(key), lambda: "no rank delivered it")
     for key in sorted({key for rank in ranks for key in rank.results} - expected.results.keys()):
         differs(Difference(key), lambda: "the unsplit run has no such result")
-    if proof.why:
+    against = [d for d in proof.differ if claim == "computation" or d.factor != 1]
+    if against:
+        worst = min(against, key=lambda d: (d.factor is not None, d.factor == 1))  # the first of the gravest kind
+        sums, numbers = sums_text(proof.differ), _numbers_text(proof.differ, expected, ranks)
         proof.outcome = "refuted"
-        proof.why += f"; as sums, of the results that differ: {sums_text(proof.differ)}; {_numbers_text(proof.differ, expected, ranks)}"
+        proof.why = (
+            f"{result_text(worst.key)}: {whys[worst.key]()}; as sums, of the results that differ: {sums}; {numbers}"
+        )
     for term, times in log.times.items():
         if times > (own := expected.log.times.get(term, times)):
             proof.repeated[merged[term].op] = proof.repeated.get(merged[term].op, 0) + times - own

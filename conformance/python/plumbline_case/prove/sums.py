@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from .terms import Terms
+from .terms import Terms, picked, term_of, whole
 
 JOINTLY = "jointly"  # a factor of all operands is one of the result
 LINEAR = dict.fromkeys(
@@ -113,6 +113,8 @@ class NormalForms:
             return self._sum(root)
         if term.op in ("fill", "number"):
             return self._fill(term)
+        if term.op == "elements":
+            return self._elements(root)
         if (factor := self._scale(term)) is not None:
             form = self._known[term.operands[0]]
             return Form(factor * form.factor, form.body) if factor else self._zero()
@@ -150,6 +152,10 @@ class NormalForms:
             inner = self._sums.get(form.body) if type_of(self._bodies[form.body]) == kind else None
             for body, part in (inner or {form.body: 1}).items():
                 coefficients[body] += coefficient * form.factor * part
+        return self._of_addends(kind, coefficients)
+
+    def _of_addends(self, kind, coefficients):
+        """`kind` is the type of the sum."""
         left = {body: c for body, c in sorted(coefficients.items()) if c}
         if not left:
             return self._zero()
@@ -161,6 +167,24 @@ class NormalForms:
         body = self._bodies.add("sum", " ".join([kind, *map(str, left.values())]), left)
         self._sums[body] = left
         return Form(factor, body)
+
+    def _elements(self, root):
+        """Elements of elements are elements, and those of a sum are a sum."""
+        value, form = self._terms.values[root], self._known[self._terms[root].operands[0]]
+        if not form.factor:
+            return self._zero()
+        addends = self._sums.get(form.body, {form.body: Fraction(1)})
+        kind = type_of(self._bodies[form.body])
+        if any(type_of(self._bodies[one]) != kind or self._bodies[one].op == "fill" for one in addends):
+            addends = {form.body: Fraction(1)}
+        shown = defaultdict(Fraction)
+        for one, coefficient in addends.items():
+            shown[self._shown(value, one)] += form.factor * coefficient
+        return self._of_addends(type_of(self._terms[root]), shown)
+
+    def _shown(self, value, body):
+        base = self._bodies.values.get(body) or whole(body, value.root_sizes, value.dtype)
+        return term_of(self._bodies, picked(self._bodies, base, value.picks, value.sizes))
 
     def _applied(self, term):
         linear = LINEAR.get(term.op, ())

@@ -29,11 +29,12 @@ def identity(term):
 
 
 class Terms(dict):
-    """{identity: Term}, and for those that only put elements of others together, from where (`pieces`)."""
+    """{identity: Term}"""
 
     def __init__(self):
         super().__init__()
-        self.pieces = {}  # by identity: Pieces or SumOfPieces
+        self.pieces = {}  # of those that only put elements of others together: Pieces or SumOfPieces
+        self.values = {}  # of terms "elements": the Value
 
     def add(self, op, attributes="", operands=()):
         term = Term(op, attributes, tuple(operands))
@@ -93,7 +94,8 @@ def term_of(terms, value):
     if value.picks is not None:
         digest = hashlib.sha256(value.picks.astype("<i4").tobytes()).hexdigest()
         attributes += f" from {value.picks.min()} to {value.picks.max()} of {math.prod(value.root_sizes)} {digest}"
-    return terms.add("elements", attributes, [value.root])
+    terms.values[found := terms.add("elements", attributes, [value.root])] = value
+    return found
 
 
 # --- terms that put elements of others together ---------------------------------------------------------------------

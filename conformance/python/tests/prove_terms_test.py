@@ -110,6 +110,17 @@ class Elements(unittest.TestCase):
             base[:].copy_(y)
         self.check(recorder, leaves, base, "a write to all elements is the value")
 
+    def test_memory_between_the_elements(self):
+        """Of which nobody knows what it holds."""
+        recorder, leaves = Recorder(Terms()), {}
+        x = self.leaf(recorder, leaves, "x", 3)
+        with recorder:
+            apart = torch.empty_strided((3,), (2,))
+            apart.copy_(x)
+            self.check(recorder, leaves, apart[1:], "elements apart")
+            between = torch.as_strided(apart, (3,), (1,))
+        self.assertEqual(recorder.terms[recorder.memory.read(between).root].op, "constant")
+
     def test_memory_that_no_operator_wrote(self):
         recorder, leaves = Recorder(Terms()), {}
         x = self.leaf(recorder, leaves, "x", 4)
@@ -150,22 +161,22 @@ class Programs(unittest.TestCase):
     @staticmethod
     def line(generator, number):
         """(operator, operands, constant); values 0 to 2 are inputs."""
-        name = generator.choice(["add", "sub", "mul", "mm", "t", "clone", "add_", "mul_", "rows", "relu", "zeros", "half"])
-        return name, (generator.randrange(number + 3), generator.randrange(number + 3)), generator.choice([1, 2, 3])
+        names = ["add", "add", "add", "sub", "mul", "mm", "t", "clone", "add_", "mul_", "rows", "relu", "zeros", "half",
+                 "plus", "ones", "left", "right", "left", "wide"]  # fmt: skip
+        operands = tuple(generator.randrange(number, number + 3) for _ in range(2))  # the last ones: most are used
+        return generator.choice(names), operands, generator.choice([1, 1, 2, 3])
 
     def varied(self, generator, program):
         program, at = list(program), generator.randrange(len(program))
         name, (a, b), constant = program[at]
         kind = generator.choice(["operand", "constant", "commute", "name", "nothing"])
         if kind == "operand":
-            program[at] = name, (generator.randrange(at + 3), b), constant
+            program[at] = name, (generator.randrange(at, at + 3), b), constant
         elif kind == "constant":
             program[at] = name, (a, b), generator.choice([1, 2, 3])
         elif kind == "commute":
-            sums = [i for i, (name, _, constant) in enumerate(program) if name == "add" and constant == 1] or [at]
-            at = generator.choice(sums)
-            name, (a, b), constant = program[at]
-            program[at] = name, (b, a), constant
+            for i, (name, operands, constant) in enumerate(program):
+                program[i] = {"left": "right", "right": "left"}.get(name, name), operands, constant
         elif kind == "name":
             program[at] = generator.choice(["clone", "t", "mul"]), (a, b), constant
         return program
@@ -188,6 +199,11 @@ class Programs(unittest.TestCase):
                 "relu": lambda: torch.relu(a),
                 "zeros": lambda: a + torch.zeros_like(b),
                 "half": lambda: a / 4 * constant,
+                "plus": lambda: a + constant,
+                "ones": lambda: torch.ones_like(a),
+                "left": lambda: (a + b) + inputs[0],
+                "right": lambda: a + (b + inputs[0]),
+                "wide": lambda: a + (b[0] + b[constant - 1]),
             }[name]()
             values.append(made)
         return values[-1]
@@ -200,12 +216,21 @@ class Programs(unittest.TestCase):
             made = self.run_program(program, inputs)
         return recorder.term_of(made)
 
+    def test_zeros_that_widen_are_added(self):
+        """Or what is left would have the sizes of the other addend."""
+        recorder, x = Recorder(Terms()), drawn(random.Random(0), 3)
+        recorder.name_leaf(x, "input", "x")
+        with recorder:
+            made = x + torch.zeros(2, 3)
+        self.assertEqual(recorder.terms[recorder.term_of(made)].op, "aten::add.Tensor")
+
     def test_what_counts_as_the_same(self):
         for one, other in (
             (lambda x, y: x.add_(y), lambda x, y: x + y),
             (lambda x, y: x.to(torch.float64), lambda x, y: torch.empty(3, 3, dtype=torch.float64).copy_(x)),
             (lambda x, y: x + torch.zeros_like(y), lambda x, y: x.clone()),
             (lambda x, y: x / 1, lambda x, y: x),
+            (lambda x, y: x + y, lambda x, y: y + x),
             (lambda x, y: torch.ones(3, 3) * 4, lambda x, y: torch.full((3, 3), 4.0)),
             (lambda x, y: torch.matmul(x, y), lambda x, y: torch.mm(x, y)),
         ):
@@ -462,6 +487,32 @@ class Sums(unittest.TestCase):
             self.assertEqual(found, smallest, number)
         self.assertIsNone(rational_of("inf"))
         self.assertIsNone(rational_of("much"))
+
+    def test_elements_of_sums(self):
+        recorder, (x, y, w) = Recorder(Terms()), [drawn(random.Random(i), 3, 3) for i in range(3)]
+        for name, leaf in (("x", x), ("y", y), ("w", w)):
+            recorder.name_leaf(leaf, "leaf", name)
+        with recorder:
+            pairs = [
+                ((x + x.t()).diagonal() + y[0], x.diagonal() * 2 + y[0]),
+                ((x / 2 + x / 2).t().reshape(-1), x.t().reshape(-1)),
+                ((y + x)[1:], x[1:] + y[1:]),
+                (((x + w[0]) + y)[1:], ((y + w[0]) + x)[1:]),  # one is widened: the sum is taken as a whole
+            ]
+        for number, (one, other) in enumerate(pairs):
+            self.assertTrue(torch.equal(one, other))
+            terms = recorder.term_of(one), recorder.term_of(other)
+            self.assertEqual(factor_between(NormalForms(recorder.terms), *terms), 1, number)
+
+    def test_a_tensor_of_one_number_is_a_factor(self):
+        recorder, x, row = Recorder(Terms()), torch.ones(3, 3) * 5, torch.ones(1)
+        recorder.name_leaf(x, "leaf", "x")
+        recorder.name_leaf(row, "leaf", "row")
+        with recorder:
+            scaled, widened = x * torch.full((1,), 4.0), row * torch.full((3,), 4.0)
+        forms = NormalForms(recorder.terms)
+        self.assertEqual(factor_between(forms, recorder.term_of(x), recorder.term_of(scaled)), 4)
+        self.assertIsNone(factor_between(forms, recorder.term_of(row), recorder.term_of(widened)))
 
     def test_shuffled_and_scaled_sums(self):
         for seed in range(100):

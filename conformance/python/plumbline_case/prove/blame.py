@@ -1,6 +1,7 @@
 """Where two terms part: from a result that differs down to the first operator that differs although its operands agree. As
 conformance/proof/blame.cc does it."""
 
+import math
 from collections import Counter
 
 from ..place import Place
@@ -28,12 +29,14 @@ class Blame:
                     continue
             if right.op != wrong.op or len(right.operands) != len(wrong.operands) or not right.operands:
                 return self._contrast(where, expected, found, use)
-            number = next((i for i, (a, b) in enumerate(zip(right.operands, wrong.operands)) if a != b), None)
-            if number is None:
+            differ = [i for i, (a, b) in enumerate(zip(right.operands, wrong.operands)) if a != b]
+            if not differ:
                 if right.op == "elements":
                     return self._contrast(where, expected, found, use)
                 said = f"{right.op} was given other arguments: expected {right.attributes}, found {wrong.attributes}"
                 return located(where, said)
+            same_sum = lambda i: factor_between(self._forms, right.operands[i], wrong.operands[i]) == 1
+            number = next((i for i in differ if not same_sum(i)), differ[0])
             if right.op != "elements":
                 use = f", as operand {number} of {right.op}"
             expected, found = right.operands[number], wrong.operands[number]
@@ -41,7 +44,7 @@ class Blame:
     def _of_sums(self, expected, found):
         """What to say of two terms of which one is a sum; or, if that is nothing, the two addends to go on with."""
         wanted, got = self._addends(expected), self._addends(found)
-        missing, more = surplus(wanted, got), surplus(got, wanted)
+        missing, more = (sorted(part, key=self._microbatch) for part in (surplus(wanted, got), surplus(got, wanted)))
         if not missing and not more:
             return f"the same {len(got)} addends are added in another order", None
         if factor_between(self._forms, expected, found) == 1:
@@ -50,6 +53,7 @@ class Blame:
                 return "", (missing[0], partners[0])
             said = self._expected_and_found(expected, found)
             return f"the same sum, but added or multiplied in another order: {said}", None
+        missing, more = self._without_same_sums(missing, more)
         if not missing:
             return f"added too often: {self.describe(more[0])}", None
         if not more:
@@ -57,12 +61,30 @@ class Blame:
         both = is_sum(self._terms[expected]) and is_sum(self._terms[found])
         return "", (missing[0], more[0]) if both else None
 
+    def _microbatch(self, root):
+        """That of the unsplit run, or else of the other one; terms without any are the last ones."""
+        found = [self._nearest(log, root).microbatch for log in (self._expected, self._found)]
+        return next((m for m in found if m is not None), math.inf)
+
+    def _without_same_sums(self, missing, more):
+        """Without those of `missing` that are the same sum as one of `more`, and that one."""
+        missing, more = list(missing), list(more)
+        for one in list(missing):
+            partner = next((other for other in more if factor_between(self._forms, one, other) == 1), None)
+            if partner is not None:
+                missing.remove(one)
+                more.remove(partner)
+        return missing, more
+
     def place_of(self, root):
         """Of a term of the found run, or else of the nearest one below it."""
+        return self._nearest(self._found, root)
+
+    def _nearest(self, log, root):
         open_, seen = [root], set()
         for one in open_:
-            place = self._found.first.get(one, Place())
-            if place.stage is not None:
+            place = log.first.get(one, Place())
+            if place.action:
                 return place
             open_ += [operand for operand in self._terms[one].operands if operand not in seen]
             seen.update(self._terms[one].operands)

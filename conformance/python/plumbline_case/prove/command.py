@@ -15,6 +15,7 @@ import tempfile
 import traceback
 from collections import Counter
 
+from ..backend import names
 from ..case import load
 from ..corpus import entries, select
 from ..number_text import one_line
@@ -70,7 +71,8 @@ def main(backend, words):
     answer, refused = sys.stdout, Counter()
     report, taken = Report(options, answer), []
     for entry, case in cases.items():
-        reason = backend.declines(case) or why_not_provable(case)
+        own = backend.schedules == "any" or entry.schedule in names(backend.schedules)
+        reason = backend.declines(case) or why_not_provable(case) if own else "not a schedule of this engine"
         if reason:
             refused[reason] += 1
         else:

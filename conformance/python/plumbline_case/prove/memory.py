@@ -185,7 +185,7 @@ class Memory:
         held.arriving = None
         value = arrival.value
         fits = value.dtype == held.dtype and math.prod(value.sizes) == math.prod(held.layout.sizes)
-        if fits and digest(stored_bytes(tensor)) == arrival.digest:
+        if fits:  # whether the bytes are those that were sent, read() finds out
             held.value, held.digest = picked(self.terms, value, None, held.layout.sizes), arrival.digest
 
     def _find(self, tensor):

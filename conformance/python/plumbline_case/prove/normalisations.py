@@ -13,6 +13,7 @@ NORMALISATIONS = {
     "fills": "zeros, ones, full, their _like and new_ forms, fill_ and zero_ are one leaf: the number, dtype, sizes",
     "numbers": "a number passed where a tensor is expected is that number",
     "zeros": "adding a tensor of zeros of the same dtype and sizes changes nothing (but the sign of a zero)",
+    "commutes": "a + b is b + a; the order of three addends counts",
     "ones": "multiplying or dividing by the number 1 changes nothing, and a tensor of ones times a number is a fill",
     "places": "device, layout, memory_format and pin_memory say where elements lie, not which",
     "masks": "a result of an operator with an output_mask does not depend on which other results are asked for",

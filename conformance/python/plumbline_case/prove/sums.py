@@ -3,12 +3,13 @@ linear operators. As conformance/proof/sums does it. Equal normal forms mean equ
 not hold: a normal form knows linear operators, sums and factors, and no other law of algebra."""
 
 import math
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from .terms import Terms, picked, term_of, whole
+from .terms import Terms, picked, term_of, type_text, whole
 
 JOINTLY = "jointly"  # a factor of all operands is one of the result
 LINEAR = dict.fromkeys(
@@ -53,6 +54,11 @@ def attribute(term, name):
 def type_of(term):
     """ "f32[2,3]": a sum's addends are broadcast to these sizes."""
     return term.attributes.partition(" ")[0]
+
+
+def has_type(term, kind):
+    """An operator's attributes begin with its type, a leaf's have it after its name."""
+    return kind in term.attributes.partition("=")[0].split()
 
 
 def sign_of(term):
@@ -131,7 +137,7 @@ class NormalForms:
         return Form(number, self._bodies.add(term.op, f"1 {rest}".strip())) if number else self._zero()
 
     def _scale(self, term):
-        """The number by which the term multiplies its only tensor operand, if it does no more than that."""
+        """The number by which the term multiplies its first operand, if it does no more than that."""
         if term.op == "aten::neg":
             return Fraction(-1)
         over = term.op.startswith("aten::div.")
@@ -140,17 +146,22 @@ class NormalForms:
         text = attribute(term, "other")
         if text == "%":
             other = self._terms[term.operands[-1]]
-            text = other.attributes if other.op == "number" else ""
+            text = other.attributes if other.op == "number" else self._fill_of_one(term, other)
         factor = rational_of(text)
         return None if factor is None or over and not factor else 1 / factor if over else factor
+
+    def _fill_of_one(self, term, other):
+        """The number of a tensor of one element, which does not widen what it multiplies; else ""."""
+        number, _, kind = other.attributes.partition(" ")
+        sizes = re.findall(r"\[(.*?)\]", kind if other.op == "fill" else "")
+        small = sizes and set(sizes[0].split(",")) <= {"1", ""}
+        return number if small and has_type(self._terms[term.operands[0]], type_of(term)) else ""
 
     def _sum(self, root):
         kind, coefficients = type_of(self._terms[root]), defaultdict(Fraction)
         for coefficient, addend in self._addends(root):
             form = self._known[addend]
-            # A sum of another type is broadcast or cast as a whole.
-            inner = self._sums.get(form.body) if type_of(self._bodies[form.body]) == kind else None
-            for body, part in (inner or {form.body: 1}).items():
+            for body, part in self._sums.get(form.body, {form.body: 1}).items():
                 coefficients[body] += coefficient * form.factor * part
         return self._of_addends(kind, coefficients)
 
@@ -160,8 +171,7 @@ class NormalForms:
         if not left:
             return self._zero()
         first, factor = next(iter(left.items()))
-        # An operator's attributes begin with its type, a leaf's have it after its name.
-        if len(left) == 1 and kind in self._bodies[first].attributes.partition("=")[0].split():
+        if len(left) == 1 and self._has_type(first, kind):
             return Form(factor, first)
         left = {body: c / factor for body, c in left.items()}
         body = self._bodies.add("sum", " ".join([kind, *map(str, left.values())]), left)
@@ -173,16 +183,20 @@ class NormalForms:
         value, form = self._terms.values[root], self._known[self._terms[root].operands[0]]
         if not form.factor:
             return self._zero()
-        addends = self._sums.get(form.body, {form.body: Fraction(1)})
-        kind = type_of(self._bodies[form.body])
-        if any(type_of(self._bodies[one]) != kind or self._bodies[one].op == "fill" for one in addends):
+        addends = self._sums.get(form.body, {})
+        if not addends or not all(self._has_type(one, type_of(self._bodies[form.body])) for one in addends):
             addends = {form.body: Fraction(1)}
         shown = defaultdict(Fraction)
         for one, coefficient in addends.items():
             shown[self._shown(value, one)] += form.factor * coefficient
         return self._of_addends(type_of(self._terms[root]), shown)
 
+    def _has_type(self, body, kind):
+        return has_type(self._bodies[body], kind)
+
     def _shown(self, value, body):
+        if self._bodies[body].op == "fill":
+            return self._bodies.add("fill", f"1 {type_text(value.dtype, value.sizes)}")
         base = self._bodies.values.get(body) or whole(body, value.root_sizes, value.dtype)
         return term_of(self._bodies, picked(self._bodies, base, value.picks, value.sizes))
 

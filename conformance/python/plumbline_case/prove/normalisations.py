@@ -5,7 +5,7 @@ VERSION = 1
 NORMALISATIONS = {
     "views": "a view (transpose, slice, expand, detach, alias) is the elements it shows of the value behind it",
     "copies": "a copy without a change of dtype (clone, contiguous, copy_, a message) is the value it copies",
-    "pieces": "elements of a cat, a stack or the backward of a slice, or of a sum of such, are elements of the one value that"
+    "pieces": "elements of a cat, a stack or the backward of a slice or select, or of a sum of such, are elements of the one value that"
     " they come from (the others add zeros)",
     "composites": "an operator that LibTorch composes of others is those others",
     "casts": "a change of dtype is one operator, cast, whether _to_copy or copy_ makes it",
@@ -14,6 +14,7 @@ NORMALISATIONS = {
     "numbers": "a number passed where a tensor is expected is that number",
     "zeros": "adding a tensor of zeros of the same dtype and sizes changes nothing (but the sign of a zero)",
     "commutes": "a + b is b + a; the order of three addends counts",
+    "one element": "a sum over one element is that element",
     "ones": "multiplying or dividing by the number 1 changes nothing, and a tensor of ones times a number is a fill",
     "places": "device, layout, memory_format and pin_memory say where elements lie, not which",
     "masks": "a result of an operator with an output_mask does not depend on which other results are asked for",

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .. import place
 from .memory import PLAIN, Memory, dtype_of, leaf
 from .normalisations import COPIES, FILLS, RESERVES, BATCH_NORMS, functional_name, is_unread
-from .terms import Pieces, SumOfPieces, filled, term_of, type_text, whole
+from .terms import Pieces, SumOfPieces, filled, picked, term_of, type_text, whole
 
 
 @dataclass
@@ -181,7 +181,12 @@ class Recorder(TorchDispatchMode):
             call.operands.sort()
 
     def _leave_out(self, call):
-        """x + 0, x * 1 and x / 1 are x; 1 * number is a fill."""
+        """x + 0, x * 1 and x / 1 are x, and so is a sum over one element; 1 * number is a fill."""
+        if call.name in ("aten::sum", "aten::sum.dim_IntList"):
+            sizes, dims = call.values[0].sizes, call.arguments.get("dim")
+            if call.arguments["dtype"] is None and all(sizes[d] == 1 for d in dims or range(len(sizes))):
+                call.kind, call.copied = "copies", call.values[0]
+            return
         if call.name not in ("aten::add.Tensor", "aten::mul.Tensor", "aten::div.Tensor"):
             return
         left, right = call.values
@@ -251,8 +256,8 @@ class Recorder(TorchDispatchMode):
         if source.dtype != dtype:
             root = self.terms.add("cast", type_text(dtype, source.sizes), [term_of(self.terms, source)])
             source = whole(root, source.sizes, dtype)
-        if source.sizes == sizes:
-            return source
+        if math.prod(source.sizes) == math.prod(sizes):
+            return picked(self.terms, source, None, sizes)
         return whole(self.terms.add("broadcast", type_text(dtype, sizes), [term_of(self.terms, source)]), sizes, dtype)
 
     def _note_pieces(self, call, value):
@@ -267,9 +272,10 @@ class Recorder(TorchDispatchMode):
             index = join(numbers, dim).reshape(-1)
             source = join([np.full(n.shape, i) for i, n in enumerate(numbers)], dim).reshape(-1)
             self.terms.pieces[value.root] = Pieces(tuple(call.values), source, index)
-        elif call.name == "aten::slice_backward":
-            dim, start, end, step = (call.arguments[key] for key in ("dim", "start", "end", "step"))
-            where = (slice(None),) * (dim % len(value.sizes)) + (slice(start, end, step),)
+        elif call.name in ("aten::slice_backward", "aten::select_backward"):
+            given = call.arguments
+            rows = given["index"] if "index" in given else slice(given["start"], given["end"], given["step"])
+            where = (slice(None),) * (given["dim"] % len(value.sizes)) + (rows,)
             index = np.full(value.sizes, -1)
             index[where] = np.arange(math.prod(call.values[0].sizes)).reshape(call.values[0].sizes)
             self.terms.pieces[value.root] = Pieces((call.values[0],), np.where(index.reshape(-1) < 0, -1, 0), index.reshape(-1))

@@ -377,19 +377,20 @@ class PlantedFaults(unittest.TestCase):
         )  # fmt: skip
 
     def test_an_addend_too_often_that_is_zero(self):
-        self.refuted(r"^grad 1\.bias of step 0: stage 1, micro-batch 3 \(B\): added too often: aten::threshold_backward of micro-batch 3;", Dead, "twice")
+        self.refuted(r"^grad 1\.bias of step 0: stage 1, micro-batch 3 \(B\): added too often: aten::threshold_backward of "
+                     r"micro-batch 3;", Dead, "twice")  # fmt: skip
 
     def test_a_double_accumulation_that_cancels(self):
         self.refuted(r"^grad 0\.bias of step 0: stage 0, micro-batch 3 \(B\): .*all 2 are the expected sum in another order; "
                      "their numbers are equal$", Pipeline, "cancels")  # fmt: skip
 
     def test_a_stale_weight_at_the_learning_rate_0(self):
-        self.refuted(r"^grad 0\.bias of step 1: stage 0, micro-batch 0 \(F\): the same sum, .*: expected aten::add.Tensor, found "
-                     r"parameter 0\.bias; .*; their numbers are equal$", Pipeline, "stale", steps=2, rate=0.0)  # fmt: skip
+        self.refuted(r"^grad 0\.bias of step 1: stage 0, micro-batch 0 \(F\): the same sum, .*: expected aten::add.Tensor, "
+                     r"found parameter 0\.bias; .*; their numbers are equal$", Pipeline, "stale", steps=2, rate=0.0)  # fmt: skip
 
     def test_another_order(self):
-        self.refuted("the same 4 addends are added in another order; as sums, of the results that differ: all 4 are the expected sum "
-                     "in another order", Pipeline, "reversed")  # fmt: skip
+        self.refuted("the same 4 addends are added in another order; as sums, of the results that differ: all 4 are the "
+                     "expected sum in another order", Pipeline, "reversed")  # fmt: skip
         proof = self.proof(Pipeline, "reversed", claim="sum")
         self.assertEqual((proof.outcome, len(proof.differ)), ("proven", 4))
 
@@ -401,6 +402,15 @@ class PlantedFaults(unittest.TestCase):
         del short.results["0/grad/-/-/0.bias"]
         self.assertIn("0.bias of step 0: no rank delivered it", compare(run, [short], ("grad",), "computation").why)
         self.assertIn("the unsplit run has no such result", compare(short, [run], ("grad",), "computation").why)
+
+    def test_the_worst_of_several_ranks_counts(self):
+        """A rank with the sum in another order hides no other one."""
+        expected, ranks = Pipeline().run_plain(), [Pipeline(fault).run() for fault in ("reversed", "scaled", None)]
+        for order in ranks, ranks[::-1]:
+            self.assertEqual(compare(expected, order, ("grad",), "sum").outcome, "refuted")
+
+    def test_a_proof_without_results(self):
+        self.assertEqual(compare(Pipeline().run_plain(), [], ("output",), "computation").outcome, "stopped")
 
     def test_work_done_twice(self):
         expected, found = Pipeline().run_plain(), Pipeline()

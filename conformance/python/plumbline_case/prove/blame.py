@@ -86,8 +86,9 @@ class Blame:
             place = log.first.get(one, Place())
             if place.action:
                 return place
-            open_ += [operand for operand in self._terms[one].operands if operand not in seen]
-            seen.update(self._terms[one].operands)
+            operands = self._terms[one].operands if one in self._terms else ()  # not so of a body of a normal form
+            open_ += [operand for operand in operands if operand not in seen]
+            seen.update(operands)
         return Place()
 
     def describe(self, root):
@@ -108,7 +109,7 @@ class Blame:
         return f"{term.op} of {place}" if place.stage is not None else term.op
 
     def _contrast(self, where, expected, found, use):
-        changed = changed_addends(self._forms, expected, found)
+        changed = sorted(changed_addends(self._forms, expected, found), key=lambda one: self._microbatch(one[0]))
         if not changed:
             return located(where, self._expected_and_found(expected, found) + use)
         addend, right, wrong = changed[0]
@@ -124,7 +125,9 @@ class Blame:
         if right != wrong:
             return f"expected {right}, found {wrong}"
         counts = len(self._terms[expected].operands), len(self._terms[found].operands)
-        return f"{right} has {counts[1]} operands instead of {counts[0]}" if len(set(counts)) > 1 else f"{right} has other content"
+        if len(set(counts)) > 1:
+            return f"{right} has {counts[1]} operands instead of {counts[0]}"
+        return f"{right} has other content"
 
     def _addends(self, root):
         """Of nested additions, from left to right."""

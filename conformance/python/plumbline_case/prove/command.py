@@ -6,7 +6,6 @@ the expected terms. A refutation names the operator, the stage and the micro-bat
 
 import argparse
 import contextlib
-import importlib
 import json
 import os
 import pickle
@@ -179,7 +178,8 @@ class Report:
     def put(self, entry, proof):
         self._proofs.append((entry, proof))
         place = f"{entry.ranks} rank{'' if entry.ranks == 1 else 's'}, gloo"
-        line = f"{proof.outcome.upper()} {entry.case} x {entry.schedule} ({place}): {proof.why or f'{len(proof.results)} results'}"
+        said = proof.why or f"{len(proof.results)} results"
+        line = f"{proof.outcome.upper()} {entry.case} x {entry.schedule} ({place}): {said}"
         if proof.outcome == "proven" and proof.differ:
             line += f", {len(proof.differ)} of them in another order of the same sum"
         if proof.outcome == "proven" and proof.repeated:
@@ -192,8 +192,9 @@ class Report:
         self._say("")
         same_sums = sum(p.outcome == "refuted" and all(d.factor == 1 for d in p.differ) for _, p in self._proofs)
         for outcome in ("proven", "refuted", "stopped"):
+            more = f", of which {same_sums} are the expected sums in another order" if outcome == "refuted" else ""
+            more = more if same_sums else ""
             if counts[outcome]:
-                more = f", of which {same_sums} are the expected sums in another order" if outcome == "refuted" and same_sums else ""
                 self._say(f"{outcome} {counts[outcome]}{more}")
         for reason, count in sorted(refused.items()):
             self._say(f"not taken {count}: {reason}")
@@ -222,6 +223,8 @@ class Report:
                 "differences": {d.key: "another sum" if d.factor is None else str(d.factor) for d in proof.differ},
                 "operators": proof.operators,
                 "repeated": proof.repeated,
+                "numbers_read_by": proof.read_numbers,
+                "constants": proof.constants,
             }
             for entry, proof in self._proofs
         ]

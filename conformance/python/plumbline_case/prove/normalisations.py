@@ -5,8 +5,8 @@ VERSION = 1
 NORMALISATIONS = {
     "views": "a view (transpose, slice, expand, detach, alias) is the elements it shows of the value behind it",
     "copies": "a copy without a change of dtype (clone, contiguous, copy_, a message) is the value it copies",
-    "pieces": "elements of a cat, a stack or the backward of a slice or select, or of a sum of such, are elements of the one value that"
-    " they come from (the others add zeros)",
+    "pieces": "elements of a cat, a stack or the backward of a slice or select, or of a sum of such, are elements of the one"
+    " value that they come from (the others add zeros)",
     "composites": "an operator that LibTorch composes of others is those others",
     "casts": "a change of dtype is one operator, cast, whether _to_copy or copy_ makes it",
     "in-place": "an operator in place is the functional one, and its operand's memory holds the result: add_ is add",

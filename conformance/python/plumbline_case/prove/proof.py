@@ -32,6 +32,8 @@ class Proof:
     results: dict = field(default_factory=dict)  # the expected terms
     differ: list = field(default_factory=list)  # of Difference, in the order in which a run produces the results
     operators: list = field(default_factory=list)
+    read_numbers: list = field(default_factory=list)  # operators that gave numbers to the program
+    constants: list = field(default_factory=list)  # what the results take by content
     repeated: dict = field(default_factory=dict)  # {operator: how many executions of it the unsplit run does not have}
 
 
@@ -51,6 +53,24 @@ def _numbers_text(differ, expected, ranks):
     return f"the numbers of {other + missing} of {len(keys)} differ"
 
 
+def gravity(difference):
+    """Another sum comes before a multiple, and that before the same sum in another order."""
+    return difference.factor is not None, difference.factor == 1
+
+
+def _constants(results, terms):
+    """The leaves without a name below the results: what a proof takes by content."""
+    found, open_, seen = [], list(results), set()
+    while open_:
+        one = open_.pop()
+        if one not in seen:
+            seen.add(one)
+            open_ += terms[one].operands
+            if terms[one].op == "constant":
+                found.append(terms[one].attributes.partition(" ")[0])
+    return sorted(found)
+
+
 def compare(expected, ranks, kinds, claim):
     """The proof of a run: `kinds` are the kinds of results that the engine delivers, `claim` is "computation" or "sum"."""
     merged, log = Terms(), Log()
@@ -60,16 +80,16 @@ def compare(expected, ranks, kinds, claim):
     for rank in ranks:
         log.merge(rank.log)
     wanted = {key: term for key, term in expected.results.items() if parse_key(key).kind in kinds}
-    proof = Proof(results=wanted, operators=sorted(log.operators))
+    proof = Proof(results=wanted, operators=sorted(log.operators), read_numbers=sorted(log.read_numbers))
+    proof.constants = _constants(wanted.values(), merged)
     forms = NormalForms(merged)
     blame = Blame(merged, forms, expected.log, log)
 
-    whys = {}  # by Difference.key
+    whys = {}  # by key of a result: (Difference, what to say of it), the gravest of all ranks
 
     def differs(difference, why):
-        if difference.key not in whys:
-            whys[difference.key] = why
-            proof.differ.append(difference)
+        if difference.key not in whys or gravity(difference) < gravity(whys[difference.key][0]):
+            whys[difference.key] = difference, why
 
     for key in sorted(wanted, key=lambda key: parse_key(key).causal_order()):
         found = [rank.results[key] for rank in ranks if key in rank.results]
@@ -82,14 +102,16 @@ def compare(expected, ranks, kinds, claim):
             differs(Difference(key), lambda: "no rank delivered it")
     for key in sorted({key for rank in ranks for key in rank.results} - expected.results.keys()):
         differs(Difference(key), lambda: "the unsplit run has no such result")
+    proof.differ = [difference for difference, _ in whys.values()]
     against = [d for d in proof.differ if claim == "computation" or d.factor != 1]
     if against:
-        worst = min(against, key=lambda d: (d.factor is not None, d.factor == 1))  # the first of the gravest kind
+        worst = min(against, key=gravity)  # the first of the gravest kind
         sums, numbers = sums_text(proof.differ), _numbers_text(proof.differ, expected, ranks)
         proof.outcome = "refuted"
-        proof.why = (
-            f"{result_text(worst.key)}: {whys[worst.key]()}; as sums, of the results that differ: {sums}; {numbers}"
-        )
+        why = whys[worst.key][1]()
+        proof.why = f"{result_text(worst.key)}: {why}; as sums, of the results that differ: {sums}; {numbers}"
+    elif not wanted:
+        proof.outcome, proof.why = "stopped", "the engine delivers none of the results that a proof compares"
     for term, times in log.times.items():
         if times > (own := expected.log.times.get(term, times)):
             proof.repeated[merged[term].op] = proof.repeated.get(merged[term].op, 0) + times - own

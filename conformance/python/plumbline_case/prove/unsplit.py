@@ -92,7 +92,8 @@ class Unsplit:
             total = None
             for stage in range(self.case.stages):
                 for order in self.case.backward_order(stage):
-                    total = added(total, functools.reduce(added, (self._hooked(uses[m].get((name, stage))) for m in order), None))
+                    of_microbatches = (self._hooked(uses[m].get((name, stage))) for m in order)
+                    total = added(total, functools.reduce(added, of_microbatches, None))
             divide_by = self.case.json["gradients"]["divide_by"]
             if total is not None and divide_by != 1:
                 total = total / divide_by

@@ -228,27 +228,40 @@ class Programs(unittest.TestCase):
             made = x + torch.zeros(2, 3)
         self.assertEqual(recorder.terms[recorder.term_of(made)].op, "aten::add.Tensor")
 
+    def terms_of(self, *programs):
+        """Of programs of two inputs, in the mode in which composites reach the recorder."""
+        terms = set()
+        for program in programs:
+            recorder, inputs = Recorder(Terms()), [drawn(random.Random(i), 3, 3) for i in range(2)]
+            for i, x in enumerate(inputs):
+                recorder.name_leaf(x, "input", str(i))
+            with torch.inference_mode(), recorder:
+                made = program(*inputs)
+            terms.add(recorder.term_of(made))
+        return terms
+
     def test_what_counts_as_the_same(self):
-        for one, other in (
-            (lambda x, y: x.add_(y), lambda x, y: x + y),
+        for same in (
+            (lambda x, y: x.add_(y), lambda x, y: x + y, lambda x, y: y + x),
             (lambda x, y: x.to(torch.float64), lambda x, y: torch.empty(3, 3, dtype=torch.float64).copy_(x)),
-            (lambda x, y: x + torch.zeros_like(y), lambda x, y: x.clone()),
-            (lambda x, y: x / 1, lambda x, y: x),
-            (lambda x, y: x + y, lambda x, y: y + x),
+            (lambda x, y: x + torch.zeros_like(y), lambda x, y: x.clone(), lambda x, y: x / 1, lambda x, y: x.mul_(1)),
             (lambda x, y: x[:1].sum(0), lambda x, y: x[0]),
             (lambda x, y: x[:1, :1].sum(), lambda x, y: x[0, 0]),
             (lambda x, y: torch.ones(3, 3) * 4, lambda x, y: torch.full((3, 3), 4.0)),
             (lambda x, y: torch.matmul(x, y), lambda x, y: torch.mm(x, y)),
         ):
-            terms = set()
-            for program in (one, other):
-                recorder, inputs = Recorder(Terms()), self.inputs(random.Random(1))[:2]
-                for i, x in enumerate(inputs):
-                    recorder.name_leaf(x, "input", str(i))
-                with torch.inference_mode(), recorder:
-                    made = program(*inputs)
-                terms.add(recorder.term_of(made))
-            self.assertEqual(len(terms), 1)
+            self.assertEqual(len(self.terms_of(*same)), 1)
+
+    def test_what_does_not(self):
+        for different in (
+            (lambda x, y: x, lambda x, y: x + 1, lambda x, y: x * 2, lambda x, y: x / 2, lambda x, y: x - 1),
+            (lambda x, y: torch.full((3, 3), 4.0), lambda x, y: torch.ones(3, 3) + 4, lambda x, y: torch.ones(3, 3) / 4),
+            (lambda x, y: torch.add(x, y, alpha=2), lambda x, y: torch.add(y, x, alpha=2), lambda x, y: x + y),
+            (lambda x, y: x[:2].sum(0), lambda x, y: x[:1].sum(0), lambda x, y: x[:1].sum(1), lambda x, y: x.sum()),
+            (lambda x, y: x @ y, lambda x, y: y @ x, lambda x, y: x @ y.t()),
+            (lambda x, y: x.to(torch.float64), lambda x, y: x, lambda x, y: x.to(torch.float16).float()),
+        ):
+            self.assertEqual(len(self.terms_of(*different)), len(different))
 
 
 MICROBATCHES = 4

@@ -225,8 +225,9 @@ class Programs(unittest.TestCase):
         recorder, x = Recorder(Terms()), drawn(random.Random(0), 3)
         recorder.name_leaf(x, "input", "x")
         with recorder:
-            made = x + torch.zeros(2, 3)
+            made, total = x + torch.zeros(2, 3), x.sum()
         self.assertEqual(recorder.terms[recorder.term_of(made)].op, "aten::add.Tensor")
+        self.assertEqual(recorder.terms[recorder.term_of(total)].op, "aten::sum")
 
     def terms_of(self, *programs):
         """Of programs of two inputs, in the mode in which composites reach the recorder."""

@@ -3,7 +3,6 @@ linear operators. As conformance/proof/sums does it. Equal normal forms mean equ
 not hold: a normal form knows linear operators, sums and factors, and no other law of algebra."""
 
 import math
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
@@ -146,16 +145,14 @@ class NormalForms:
         text = attribute(term, "other")
         if text == "%":
             other = self._terms[term.operands[-1]]
-            text = other.attributes if other.op == "number" else self._fill_of_one(term, other)
+            text = other.attributes if other.op == "number" else self._fill_in(term, other)
         factor = rational_of(text)
         return None if factor is None or over and not factor else 1 / factor if over else factor
 
-    def _fill_of_one(self, term, other):
-        """The number of a tensor of one element, which does not widen what it multiplies; else ""."""
-        number, _, kind = other.attributes.partition(" ")
-        sizes = re.findall(r"\[(.*?)\]", kind if other.op == "fill" else "")
-        small = sizes and set(sizes[0].split(",")) <= {"1", ""}
-        return number if small and has_type(self._terms[term.operands[0]], type_of(term)) else ""
+    def _fill_in(self, term, other):
+        """The number of a tensor that is the same everywhere and does not widen what it multiplies; else ""."""
+        is_factor = other.op == "fill" and has_type(self._terms[term.operands[0]], type_of(term))
+        return other.attributes.partition(" ")[0] if is_factor else ""
 
     def _sum(self, root):
         kind, coefficients = type_of(self._terms[root]), defaultdict(Fraction)

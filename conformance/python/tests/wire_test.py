@@ -17,9 +17,9 @@ import torch.distributed as dist
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from plumbline_case.torch_distributed import wire  # noqa: E402
+from plumbline_case.torch_distributed import messages, wire  # noqa: E402
 
-wire.install()
+messages.install()
 MESSAGES = 20
 COMBINATIONS = ("slow", "poison", "shuffle", "slow,poison", "slow,poison,shuffle")
 

@@ -3,6 +3,7 @@
 usage: adapter.py [--stages manual|static|traced] [--alone] [--reentrant] describe
        adapter.py [--stages ...] [--alone] [--reentrant] plan --job J
        adapter.py [--stages ...] [--alone] [--reentrant] run --job J --out D
+       adapter.py [--stages ...] [--alone] [--reentrant] prove --corpus DIR     (docs/proof.md, Engines under test)
 
 `run` starts its ranks itself, or under torchrun or mpirun is one of them (plumbline_case/torch_distributed/gloo.py).
 support.py states which cases are supported; execution.py turns a case into stages and a schedule. With --alone the cases

@@ -3,6 +3,7 @@
 import collections
 
 import torch
+from plumbline_case import place
 from plumbline_case.torch import Results
 
 
@@ -37,16 +38,17 @@ class Recorder:
         """Records the micro-batches of a PipelineStage, and (of a Routed one) the gradients that it sends back."""
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
 
-        def during(chunk, call, *args, **kwargs):
+        def during(action, chunk, call, *args, **kwargs):
             self._stage, self._microbatch = stage.stage_index, chunk
             if routed and routed.forms:
                 routed.select(chunk)
-            result = call(chunk, *args, **kwargs)
+            with place.at(stage.stage_index, chunk, action):
+                result = call(chunk, *args, **kwargs)
             self._stage, self._microbatch = None, None
             return result
 
         def watched_forward(chunk, *args, **kwargs):
-            output = during(chunk, forward, *args, **kwargs)
+            output = during("F", chunk, forward, *args, **kwargs)
             if stage.is_last and self.outputs_of_stages:
                 # By position: a traced pipe that lost an output delivers the others, and lacks the last ones.
                 for name, tensor in zip(self._case.output_names(), self._case.flat_outputs(output), strict=False):
@@ -54,7 +56,8 @@ class Recorder:
             return output
 
         def watched_backward(chunk, *args, **kwargs):
-            during(chunk, backward, *args, **kwargs)
+            action = "B" if kwargs.get("full_backward", True) else "I"
+            during(action, chunk, backward, *args, **kwargs)
             # PyTorch keeps this gradient until the send: it is the sent value.
             back = routed.hands_back() if routed else {}
             for i, gradient in enumerate(stage.bwd_cache.get(chunk, ())):
@@ -62,7 +65,7 @@ class Recorder:
                     self.put("backward", stage.stage_index, chunk, back[i], self._sent(stage, i, gradient))
 
         def watched_weight(chunk, *args, **kwargs):
-            during(chunk, weight, *args, **kwargs)
+            during("W", chunk, weight, *args, **kwargs)
 
         stage.forward_one_chunk, stage.backward_one_chunk = watched_forward, watched_backward
         stage.backward_weight_one_chunk = watched_weight

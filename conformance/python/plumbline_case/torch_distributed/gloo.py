@@ -15,7 +15,7 @@ import os
 import sys
 
 from ..backend import Backend, launched
-from . import wire
+from . import messages, wire
 from .forked import execute_cases
 
 
@@ -38,7 +38,7 @@ class GlooBackend(Backend):
 
     def run_job(self, job, folder, out, tell):
         if "wire" in job:
-            wire.install()
+            messages.install()
         if place := launched():
             store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous"
             with process_group(store, *place, job):
@@ -50,9 +50,21 @@ class GlooBackend(Backend):
             with process_group(store, rank, job["ranks"], job):
                 self.run_cases(job, folder, out, tell_parent, first)
 
+        self.import_engine()
+        execute_cases(len(job["cases"]), job["ranks"], run, tell)
+
+    def import_engine(self):
+        """Once, before ranks are forked."""
         for module in ("torch.distributed", *self.imports):
             importlib.import_module(module)
-        execute_cases(len(job["cases"]), job["ranks"], run, tell)
+
+    def main(self, arguments=None):
+        words = sys.argv[1:] if arguments is None else arguments
+        if words[:1] == ["prove"]:  # no verb of the protocol: users type it
+            from ..prove.command import main
+
+            sys.exit(main(self, words[1:]))
+        super().main(arguments)
 
     def failed(self, number, error, tell):
         """Any failure ends all ranks: the launcher, or execute_cases, starts them again."""

@@ -24,6 +24,8 @@ import threading
 import time
 import zlib
 
+from .messages import carried_by
+
 WORDS = ("slow", "poison", "shuffle")
 DELAY, LATE, SHUFFLE = 0.003, 0.005, 0.002  # seconds
 
@@ -108,7 +110,7 @@ class Receiving:
 
 
 class Wire:
-    """The messages of one process, which leave from a thread that begins with the first one."""
+    """A carrier of the messages of one process (messages.py), which leave from a thread that begins with the first one."""
 
     def __init__(self, words, seed):
         self.words, self._random = words, random.Random(seed)
@@ -117,7 +119,9 @@ class Wire:
         self._last = 0.0
         self._thread, self._closing, self._errors = None, False, []
 
-    def isend(self, destination, tensor, send):
+    def isend(self, tensor, destination, channel, send):
+        if not tensor.is_contiguous():  # gloo refuses that, which a copy would hide
+            return send(tensor)
         with self._change:
             soonest = time.monotonic()
             soonest += self._random.uniform(0, DELAY) if "slow" in self.words else 0
@@ -131,6 +135,10 @@ class Wire:
                 self._thread.start()
             self._change.notify_all()
         return sending
+
+    def irecv(self, tensor, source, channel, receive):
+        worse = "poison" in self.words and tensor.is_contiguous()
+        return Receiving(tensor, receive) if worse else receive(tensor)
 
     def hurry(self, sending):
         """It is waited for: neither it nor those before it to the same rank are late any more."""
@@ -183,41 +191,8 @@ def bad_wire(words, seed, rank):
         return
     import torch.distributed as dist
 
-    wire = _current[0] = Wire(set(words), own_seed(seed, rank))
-    yield
-    _current[0] = None
+    wire = Wire(set(words), own_seed(seed, rank))
+    with carried_by(wire):
+        yield
     wire.close()
     dist.barrier()  # a rank that ended earlier would break messages to it
-
-
-_current = [None]  # the Wire of this process
-
-
-def install():
-    """Replaces torch.distributed's functions; to be called before an engine is imported, which may import them by name.
-    batch_isend_irecv, send and recv consist of these two. Nothing changes without a bad_wire()."""
-    import torch.distributed as dist
-    from torch.distributed import distributed_c10d as c10d
-
-    isend, irecv = c10d.isend, c10d.irecv
-
-    def bad_isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-        def send(payload):
-            return isend(payload, dst, group, tag, group_dst)
-
-        wire = _current[0]
-        if wire is None or not tensor.is_contiguous():  # gloo refuses that, which a copy would hide
-            return send(tensor)
-        destination = dst if group_dst is None else dist.get_global_rank(group or dist.group.WORLD, group_dst)
-        return wire.isend(destination, tensor, send)
-
-    def bad_irecv(tensor, src=None, group=None, tag=0, group_src=None):
-        def receive(own):
-            return irecv(own, src, group, tag, group_src)
-
-        wire = _current[0]
-        worse = wire is not None and "poison" in wire.words and tensor.is_contiguous()
-        return Receiving(tensor, receive) if worse else receive(tensor)
-
-    for module in (c10d, dist):
-        module.isend, module.irecv = bad_isend, bad_irecv

@@ -54,8 +54,8 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
 constexpr uint64_t kUsualResultBytes = uint64_t{1} << 28;
 
 /// Reads the files of ranks, which are in `folder` or below; their sources are "rank 0" and so on. Throws Error, in one
-/// line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached through a
-/// link below `folder`, is not well-formed safetensors, or has a name that is not a result key.
+/// line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached through
+/// a link below `folder`, is not well-formed safetensors, or has a name that is not a result key.
 std::vector<RankResults> read_rank_files(const std::filesystem::path& folder,
                                          const std::vector<std::filesystem::path>& files,
                                          uint64_t most_bytes = kUsualResultBytes);

@@ -11,7 +11,9 @@ import unittest
 
 from wheel_support import TOOL, TOY, InFolder, export, start
 
-from plumbline_case.cli import seconds  # after wheel_support, which finds the package
+from plumbline_case import Backend  # after wheel_support, which finds the package
+from plumbline_case.case import EXTRAS, GIVENS
+from plumbline_case.cli import seconds
 from plumbline_case.examples.toy import Toy
 from plumbline_case.schema import FormatError
 
@@ -103,6 +105,13 @@ class CommandLine(InFolder):
         done = self.run_case(f"{self.names}:Deliver")
         said = "plumbline-case: describe: exited with code 2: Deliver.deliver: a Backend has no such attribute; nearest: "
         self.assertEqual((done.returncode, done.stdout, done.stderr[: len(said)]), (3, "", said))
+
+    def test_the_page_of_the_class_has_every_attribute_and_word(self):
+        """pydoc shows the docstring, and no comments."""
+        names = [name for name, value in vars(Backend).items() if not (name.startswith("_") or callable(value))]
+        self.assertGreater(len(names), 20)
+        for word in *names, *EXTRAS, *GIVENS:
+            self.assertRegex(Backend.__doc__, rf"\b{word}\b")
 
     def test_schedules_that_no_case_has(self):
         done = self.run_case(f"{self.names}:Capitals", "--schedule", "1f1b")

@@ -83,7 +83,7 @@ struct Difference {
   double norm_limit = 0.0;          ///< bounded: the largest relative_norm allowed
   /// The element at `index` and up to kNeighbours on each side of it, in row-major order.
   std::vector<Neighbour> around;
-  std::string likeness;  ///< what the value is instead (likeness.h); empty: unknown
+  std::string likeness;  ///< what the value is (likeness.h), or is missing, instead; empty: unknown
 };
 
 /// The number of elements that Difference::around keeps on each side of `index`.

@@ -135,7 +135,7 @@ std::string sentence(const Difference& d) {
       text += " " + d.expected_form + " is missing";
       break;
     case DifferenceKind::Unexpected:
-      text += " " + d.actual_form + " was not expected";
+      text += " " + d.actual_form + " was not expected" + (d.likeness.empty() ? "" : "; " + d.likeness);
       break;
     case DifferenceKind::Dtype:
     case DifferenceKind::Shape:

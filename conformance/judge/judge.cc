@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "conformance/corpus/case_pipe.h"
 #include "conformance/judge/compare.h"
@@ -66,6 +67,23 @@ constexpr std::initializer_list<reference::ResultKind> kWhole = {
 constexpr std::initializer_list<reference::ResultKind> kBetweenStages = {
     reference::ResultKind::Forward, reference::ResultKind::Backward, reference::ResultKind::Partial};
 
+/// "0/loss/-/0/loss is missing": the key under which an unexpected result was probably meant, of its kind and name.
+/// Empty without one.
+std::string missing_instead(const reference::ResultKey& unexpected, const Compared& compared) {
+  std::vector<reference::ResultKey> missing;
+  for (const auto& [text, tensor] : compared.expected)
+    if (const reference::ResultKey key = reference::parse_result_key(text);
+        key.kind == unexpected.kind && key.name == unexpected.name && !compared.actual.contains(text))
+      missing.push_back(key);
+  if (missing.empty()) return "";
+  const auto distance = [&](const reference::ResultKey& key) {
+    return std::tuple(key.step != unexpected.step, key.microbatch != unexpected.microbatch,
+                      key.stage != unexpected.stage);
+  };
+  std::ranges::sort(missing, reference::causal_less);
+  return to_string(*std::ranges::min_element(missing, {}, distance)) + " is missing";
+}
+
 bool is_of_values(const Difference& d) { return d.what == DifferenceKind::Value || d.what == DifferenceKind::Norm; }
 
 /// Adds what the numbers do not say: the stages of a parameter, and what a wrong value is instead.
@@ -75,6 +93,7 @@ void explain(Finding& finding, const Compared& compared, const std::map<std::str
     const bool of_parameter = d.key.kind == reference::ResultKind::Grad || d.key.kind == reference::ResultKind::Param;
     if (const auto of = stages.find(d.key.name); of_parameter && of != stages.end()) d.stages = of->second;
     if (is_of_values(d)) d.likeness = likeness(d.key, compared, microbatches);
+    if (d.what == DifferenceKind::Unexpected) d.likeness = missing_instead(d.key, compared);
   }
   finding.first = finding.all.front();
   finding.pattern = gradient_pattern(compared, stages, microbatches);

@@ -1,6 +1,10 @@
 #include "conformance/judge/judge_files.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
@@ -20,6 +24,46 @@ bool is_larger(const std::filesystem::path& file, uint64_t bytes) {
   std::error_code none;
   const uint64_t size = std::filesystem::file_size(file, none);
   return !none && size > bytes;
+}
+
+using Kinds = std::vector<reference::ResultKind>;
+
+void add_reason(Finding& finding, const std::string& reason) {
+  finding.reason += (finding.reason.empty() ? "" : "; ") + reason;
+}
+
+/// Judges the results of all ranks. Of two copies that differ, at least one is wrong: that one is judged, and named.
+Finding judge_copies(Judge& judge, const reference::Case& c, const schedule::Schedule& schedule, Merged merged,
+                     const Kinds& delivers) {
+  Finding finding = judge.judge(c, schedule, merged.results, delivers);
+  std::map<std::string, Contested>& contested = merged.contested;
+  std::erase_if(contested, [&](const auto& item) {  // what is not compared
+    const auto kind = reference::parse_result_key(item.first).kind;
+    return !delivers.empty() && std::ranges::find(delivers, kind) == delivers.end();
+  });
+  if (contested.empty() || finding.status == Status::Error) return finding;
+  std::set<std::string> wrong;  // of those that were kept
+  for (const Difference& d : finding.all) wrong.insert(to_string(d.key));
+  for (const auto& [key, copy] : contested) {
+    if (wrong.contains(key)) continue;
+    merged.results.erase(key);
+    if (copy.other) merged.results.emplace(key, *copy.other);
+  }
+  finding = judge.judge(c, schedule, merged.results, delivers);
+  if (finding.status != Status::Fail) finding.reason.clear();
+  finding.status = Status::Fail;  // also if the copies are equal as numbers, or both within their bounds
+  const auto first = finding.first ? contested.find(to_string(finding.first->key)) : contested.end();
+  const auto& [key, told] = first == contested.end() ? *contested.begin() : *first;
+  add_reason(finding, told.why);
+  if (told.other) add_reason(finding, "judged: that of " + (wrong.contains(key) ? told.kept_from : told.other_from));
+  return finding;
+}
+
+/// Results that are missing since a rank has none at all are not to be sought one by one.
+void name_empty_file(Finding& finding, const std::vector<RankResults>& ranks) {
+  const auto empty = std::ranges::find_if(ranks, [](const RankResults& rank) { return rank.results.empty(); });
+  if (finding.first && finding.first->what == DifferenceKind::Missing && empty != ranks.end())
+    add_reason(finding, "the file of " + empty->from + " has no tensors");
 }
 
 }  // namespace
@@ -46,15 +90,17 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
     uint64_t most_bytes = kUsualResultBytes;
     if (std::ranges::any_of(files, [&](const std::filesystem::path& file) { return is_larger(file, most_bytes); }))
       most_bytes = std::max(most_bytes, kTimesTheExpected * judge.expected_bytes(c, schedule));
-    const TensorMap results =
-        merge_rank_files(group.parent_path(), files, {c.replicas, run.ranks / c.replicas}, most_bytes);
+    const std::vector<RankResults> ranks = read_rank_files(group.parent_path(), files, most_bytes);
+    Merged merged = merge_copies(ranks, {c.replicas, run.ranks / c.replicas});
     if (is_demoted && c.dtype == reference::Dtype::F64) {
       finding.status = Status::Skipped;
       finding.reason = note + ", and float64 results have no more exact reference to bound them";
       return finding;
     }
-    finding = judge.judge(c, schedule, results,
-                          run.backend == nullptr ? std::vector<reference::ResultKind>() : run.backend->delivers);
+    finding =
+        judge_copies(judge, c, schedule, std::move(merged), run.backend == nullptr ? Kinds() : run.backend->delivers);
+    if (finding.reason.empty()) finding.reason = note;
+    name_empty_file(finding, ranks);
   } catch (const std::exception& error) {
     finding.status = Status::Error;
     finding.reason = one_line(graph::error_text(error));

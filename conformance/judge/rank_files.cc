@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "conformance/protocol/report_folder.h"
 #include "reference/result_key.h"
@@ -13,27 +14,28 @@ namespace {
 
 /// A rank that delivers a parameter's value has a copy of it, and must deliver every gradient that another copy has.
 /// Without this check, the other copies would hide a gradient that one copy lost.
-void expect_gradients_of_all_copies(const std::vector<RankResults>& ranks, const TensorMap& merged) {
+void contest_gradients_that_a_copy_lacks(const std::vector<RankResults>& ranks, Merged& merged) {
   std::map<std::string, std::vector<const RankResults*>> holders;
   for (const RankResults& rank : ranks)
     for (const auto& [key, tensor] : rank.results)
       if (const reference::ResultKey parsed = reference::parse_result_key(key);
           parsed.kind == reference::ResultKind::Param)
         holders[parsed.name].push_back(&rank);
-  for (const auto& [key, tensor] : merged) {
+  for (const auto& [key, tensor] : merged.results) {
     const reference::ResultKey parsed = reference::parse_result_key(key);
     if (parsed.kind != reference::ResultKind::Grad) continue;
     for (const RankResults* rank : holders[parsed.name])
       if (!rank->results.contains(key))
-        throw Error(rank->from + ": has a copy of " + parsed.name + " but lacks " + key + ", which another rank has");
+        merged.contested.try_emplace(key, Contested{.why = rank->from + " has a copy of " + parsed.name +
+                                                           " but lacks " + key + ", which another rank has"});
   }
 }
 
 /// A replica that lost a result would hide behind the others, which have the same.
-void expect_results_of_all_replicas(const std::vector<RankResults>& ranks, const TensorMap& merged, Replicas replicas) {
+void contest_results_that_a_replica_lacks(const std::vector<RankResults>& ranks, Merged& merged, Replicas replicas) {
   using enum reference::ResultKind;
   static const std::set<reference::ResultKind> of_each = {Grad, GradNorm, Param, OptimizerState};
-  for (const auto& [key, tensor] : merged) {
+  for (const auto& [key, tensor] : merged.results) {
     if (!of_each.contains(reference::parse_result_key(key).kind)) continue;
     for (int replica = 0; replica < replicas.count; ++replica) {
       const bool delivered = std::ranges::any_of(ranks, [&](const RankResults& rank) {
@@ -41,10 +43,10 @@ void expect_results_of_all_replicas(const std::vector<RankResults>& ranks, const
       });
       if (delivered) continue;
       const int first = replica * replicas.ranks, last = first + replicas.ranks - 1;
-      throw Error(
-          "replica " + std::to_string(replica) + " (rank" +
-          (first == last ? " " + std::to_string(first) : "s " + std::to_string(first) + " to " + std::to_string(last)) +
-          ") lacks " + key + ", which another replica has");
+      const std::string place =
+          first == last ? " " + std::to_string(first) : "s " + std::to_string(first) + " to " + std::to_string(last);
+      merged.contested.try_emplace(key, Contested{.why = "replica " + std::to_string(replica) + " (rank" + place +
+                                                         ") lacks " + key + ", which another replica has"});
     }
   }
 }
@@ -58,17 +60,27 @@ int rank_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas) {
-  TensorMap merged;
+Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas) {
+  Merged merged;
+  std::map<std::string, std::string> sources;
   for (const RankResults& rank : ranks)
     for (const auto& [key, tensor] : rank.results) {
-      const auto [it, inserted] = merged.emplace(key, tensor);
-      if (!inserted && it->second != tensor)
-        throw Error(rank.from + ": ranks disagree on " + key + " (copies of one tensor must be equal)");
+      const auto [kept, inserted] = merged.results.emplace(key, tensor);
+      const std::string& source = sources.emplace(key, rank.from).first->second;
+      if (inserted || kept->second == tensor) continue;
+      const std::string why =
+          source + " and " + rank.from + " disagree on " + key + " (copies of one tensor must be equal)";
+      merged.contested.try_emplace(key, Contested{tensor, source, rank.from, why});
     }
-  expect_gradients_of_all_copies(ranks, merged);
-  if (replicas.count > 1) expect_results_of_all_replicas(ranks, merged, replicas);
+  contest_gradients_that_a_copy_lacks(ranks, merged);
+  if (replicas.count > 1) contest_results_that_a_replica_lacks(ranks, merged, replicas);
   return merged;
+}
+
+TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas) {
+  Merged merged = merge_copies(ranks, replicas);
+  if (!merged.contested.empty()) throw Error(merged.contested.begin()->second.why);
+  return std::move(merged.results);
 }
 
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c,
@@ -83,23 +95,24 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
   return files;
 }
 
-TensorMap merge_rank_files(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
-                           Replicas replicas, uint64_t most_bytes) {
+std::vector<RankResults> read_rank_files(const std::filesystem::path& folder,
+                                         const std::vector<std::filesystem::path>& files, uint64_t most_bytes) {
   std::vector<RankResults> ranks;
   for (const std::filesystem::path& file : files) {
     std::error_code none;
     if (std::filesystem::symlink_status(file, none).type() == std::filesystem::file_type::not_found)
       throw Error("no results in " + file.string());
+    const int rank = rank_of(file);
     // The errors of the reader name the file.
-    ranks.push_back({file.string(), read_tensors(RegularFile(folder, file.lexically_relative(folder)), most_bytes),
-                     replicas.count > 1 ? rank_of(file) : 0});
+    ranks.push_back({"rank " + std::to_string(rank),
+                     read_tensors(RegularFile(folder, file.lexically_relative(folder)), most_bytes), rank});
     try {
       for (const auto& [key, tensor] : ranks.back().results) reference::parse_result_key(key);
     } catch (const Error& error) {
       throw Error(file.string() + ": " + error.what());
     }
   }
-  return merge_results(ranks, replicas);
+  return ranks;
 }
 
 }  // namespace plumbline::conformance

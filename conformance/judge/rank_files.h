@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +13,9 @@
 namespace plumbline::conformance {
 
 struct RankResults {
-  std::string from;   ///< the source of the results, for error messages: "rank 2", or a path
+  std::string from;   ///< the source of the results, for messages: "rank 2"
   TensorMap results;  ///< by result key
-  int rank = 0;       ///< read only if there are replicas
+  int rank = 0;       ///< merging reads it only if there are replicas
 };
 
 /// The data-parallel replicas of a job: `count` times `ranks` consecutive ranks.
@@ -22,10 +24,26 @@ struct Replicas {
   int ranks = 1;
 };
 
-/// Returns one map with the results of all ranks. Throws Error, which names the source, if two ranks deliver different
-/// tensors under one key, or if a rank delivers a parameter but lacks a gradient of it that another rank delivers (each
-/// holder of a shared parameter must deliver its gradients), or if a replica lacks a gradient, norm, parameter or
-/// optimizer state that another one delivers. Throws InputError for a name that is not a result key.
+/// A result that another copy contradicts: at least one of the two is wrong.
+struct Contested {
+  std::optional<HostTensor> other = {};  ///< the other copy; nullopt: it is missing
+  std::string kept_from = {};            ///< the source of the copy in Merged::results
+  std::string other_from = {};           ///< the source of the other one
+  std::string why = {};                  ///< one line: the sources, and the key
+};
+
+struct Merged {
+  TensorMap results;                           ///< by result key, each of the first rank that has it
+  std::map<std::string, Contested> contested;  ///< by result key
+};
+
+/// Merges the results of all ranks. A result is contested if two ranks deliver different tensors under its key, if a
+/// rank delivers a parameter but lacks a gradient of it that another rank delivers (each holder of a shared parameter
+/// must deliver its gradients), or if a replica lacks a gradient, norm, parameter or optimizer state that another one
+/// delivers. Throws InputError for a name that is not a result key.
+Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas = {});
+
+/// Returns the results of merge_copies(). Throws Error, which says why, if one of them is contested.
 TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas = {});
 
 /// Returns result_files(out, c). Throws Error, which names the file, if a file's rank is not below `ranks`.
@@ -35,10 +53,11 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
 /// has, and little enough for any machine.
 constexpr uint64_t kUsualResultBytes = uint64_t{1} << 28;
 
-/// Reads the files of ranks, which are in `folder` or below, and merges them with merge_results(). Also throws Error,
-/// in one line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached
-/// through a link below `folder`, or is not well-formed safetensors.
-TensorMap merge_rank_files(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
-                           Replicas replicas = {}, uint64_t most_bytes = kUsualResultBytes);
+/// Reads the files of ranks, which are in `folder` or below; their sources are "rank 0" and so on. Throws Error, in one
+/// line that names the file, if a file is missing, is larger than `most_bytes`, is no regular file, is reached through
+/// a link below `folder`, is not well-formed safetensors, or has a name that is not a result key.
+std::vector<RankResults> read_rank_files(const std::filesystem::path& folder,
+                                         const std::vector<std::filesystem::path>& files,
+                                         uint64_t most_bytes = kUsualResultBytes);
 
 }  // namespace plumbline::conformance

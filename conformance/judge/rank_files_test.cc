@@ -12,14 +12,29 @@
 namespace plumbline::conformance {
 namespace {
 
-TEST(RankFiles, RanksThatDisagreeOnACopyAreRefused) {
+TEST(RankFiles, RanksThatDisagreeOnACopyAreNamed) {
   const TemporaryFolder folder;
-  write_tensor_file(folder / "a", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}, {"0/grad/-/-/b", make_f64({}, {1})}});
-  write_tensor_file(folder / "b", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}});
-  write_tensor_file(folder / "c", {{"0/grad/-/-/w", make_f64({2}, {1, 3})}});
-  EXPECT_EQ(merge_rank_files(folder.path(), {folder / "a", folder / "b"}).size(), 2u);
-  EXPECT_THROW(merge_rank_files(folder.path(), {folder / "a", folder / "c"}), Error);
-  EXPECT_THROW(merge_rank_files(folder.path(), {folder / "a", folder / "nowhere"}), Error);
+  write_tensor_file(folder / "rank0", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}, {"0/grad/-/-/b", make_f64({}, {1})}});
+  write_tensor_file(folder / "rank1", {{"0/grad/-/-/w", make_f64({2}, {1, 2})}});
+  write_tensor_file(folder / "rank2", {{"0/grad/-/-/w", make_f64({2}, {1, 3})}});
+  const auto read = [&](const std::vector<std::filesystem::path>& files) {
+    return read_rank_files(folder.path(), files);
+  };
+  const Merged equal = merge_copies(read({folder / "rank0", folder / "rank1"}));
+  EXPECT_EQ(equal.results.size(), 2u);
+  EXPECT_TRUE(equal.contested.empty());
+  const std::vector<RankResults> three = read({folder / "rank0", folder / "rank1", folder / "rank2"});
+  const Merged merged = merge_copies(three);
+  EXPECT_EQ(merged.results.at("0/grad/-/-/w"), make_f64({2}, {1, 2}));
+  ASSERT_EQ(merged.contested.size(), 1u);
+  const auto& [key, contested] = *merged.contested.begin();
+  EXPECT_EQ(key, "0/grad/-/-/w");
+  EXPECT_EQ(contested.other, make_f64({2}, {1, 3}));
+  EXPECT_EQ(contested.kept_from, "rank 0");
+  EXPECT_EQ(contested.other_from, "rank 2");
+  EXPECT_EQ(testing::failure([&] { merge_results(three); }),
+            "rank 0 and rank 2 disagree on 0/grad/-/-/w (copies of one tensor must be equal)");
+  EXPECT_THROW(read({folder / "rank0", folder / "nowhere"}), Error);
 }
 
 TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
@@ -30,7 +45,7 @@ TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
   for (const auto& ranks : {std::vector<RankResults>{{"rank 0", both}, {"rank 1", without}},
                             std::vector<RankResults>{{"rank 1", without}, {"rank 0", both}}})
     EXPECT_EQ(testing::failure([&] { merge_results(ranks); }),
-              "rank 1: has a copy of w but lacks 0/grad/-/-/w, which another rank has");
+              "rank 1 has a copy of w but lacks 0/grad/-/-/w, which another rank has");
 }
 
 TEST(RankFiles, AReplicaThatDeliversNothingIsNotAnsweredForByAnother) {
@@ -49,8 +64,8 @@ TEST(RankFiles, AReplicaThatDeliversNothingIsNotAnsweredForByAnother) {
   write_tensor_file(folder / "rank0.safetensors", first);
   write_tensor_file(folder / "rank10.safetensors", first);
   const std::vector<std::filesystem::path> files = {folder / "rank0.safetensors", folder / "rank10.safetensors"};
-  EXPECT_EQ(merge_rank_files(folder.path(), files, {2, 10}).size(), 2u);
-  EXPECT_EQ(testing::failure([&] { merge_rank_files(folder.path(), files, {2, 20}); }),
+  EXPECT_EQ(merge_results(read_rank_files(folder.path(), files), {2, 10}).size(), 2u);
+  EXPECT_EQ(testing::failure([&] { merge_results(read_rank_files(folder.path(), files), {2, 20}); }),
             "replica 1 (ranks 20 to 39) lacks 0/grad/-/-/w, which another replica has");
 }
 
@@ -120,10 +135,10 @@ TEST(RankFiles, EveryKindOfCorruptFileIsNamedInOneLine) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "rank0.safetensors";
   write_file(path, good);
-  EXPECT_EQ(merge_rank_files(folder.path(), {path}).size(), 1u);
+  EXPECT_EQ(read_rank_files(folder.path(), {path}).size(), 1u);
   for (const auto& [bytes, expected] : files) {
     write_file(path, bytes);
-    testing::expect_line(testing::failure([&] { merge_rank_files(folder.path(), {path}); }), path.string(), expected);
+    testing::expect_line(testing::failure([&] { read_rank_files(folder.path(), {path}); }), path.string(), expected);
   }
 }
 

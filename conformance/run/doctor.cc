@@ -275,7 +275,7 @@ class BackendExamination {
   }
 
   std::string keys() {
-    results_ = merge_rank_files(folder_.path(), files_);
+    results_ = merge_results(read_rank_files(folder_.path(), files_));
     return std::to_string(results_.size()) + " can be read, the first is " +
            (results_.empty() ? "none" : results_.begin()->first);
   }

@@ -17,7 +17,7 @@ def found_in_pytorch(page, hall):
     possible = column.counts['pass'] + column.counts['waived']
     return (f'In `torch.distributed.pipelining` of PyTorch {VERSION} it found **{count} bugs**: {silent} give wrong gradients, '
             f'losses or outputs\n**without an error**, {count - silent} end in an exception, an abort or a hang. Of {possible} '
-            f'runs on two ranks (a test case under a schedule)\nthat its `PipelineStage` takes, {column.counts["waived"]} go '
+            f'runs on two ranks (a test case under a schedule)\nthat its `PipelineStage` accepts, {column.counts["waived"]} go '
             'wrong because of these bugs.' + found_elsewhere(hall))
 
 

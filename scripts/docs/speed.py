@@ -5,13 +5,14 @@ import statistics
 
 # (words, benchmark, figure): what says something on a shared machine, too
 ROWS = [
-    ('step of 1F1B over the shortest possible one, stages asleep 5/10 ms, 4 ranks as threads',
+    ('time of a 1F1B step over the shortest possible one; 4 ranks as threads, stages that sleep 5 ms forward, 10 ms backward',
      'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/threads', 'over_ideal'),
-    ('the same over MPI', 'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
-    ('step of ZB-V, over MPI', 'throughput/zb-v/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
-    ('an action in the simulator, 1F1B on 64 ranks', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'per_action'),
-    ('its memory for an action', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
-    ('allocations of the engine for an action, 1F1B on 2 ranks, 64 micro-batches', 'micro/engine_allocations/1f1b/2/64',
+    ('the same, ranks as processes over MPI', 'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
+    ('the same of ZB-V, over MPI', 'throughput/zb-v/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
+    ('time to simulate one entry of a schedule (a forward, say); 1F1B on 64 ranks',
+     'micro/simulate_1f1b/ranks:64/microbatches:256', 'per_action'),
+    ('memory for that entry', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
+    ("allocations of plumbline's runtime for an entry; 1F1B on 2 ranks, 64 micro-batches", 'micro/engine_allocations/1f1b/2/64',
      'per_action'),
 ]
 

@@ -24,19 +24,24 @@ import sys
 import time
 import traceback
 
+from .accepted import check_attributes
 from .case import load
-from .reasons import place, told
+from .reasons import place, place_of, told
 from .results import Results
 from .schema import FormatError, check, read_json
 
-# Of torchrun and plumbline-case, of Open MPI, of MPICH.
-RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-#: Users' code round the backward (Case.extras()).
+__all__ = ["Backend"]
+# The rank and the number of ranks, as torchrun and plumbline-case, Open MPI, MPICH and Slurm's srun give them.
+LAUNCHERS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+# Users' code round the backward (Case.extras()).
 USERS_CODE = {"accumulation_hooks", "weight_closures"}
-SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-
 # Why a backend declines the cases of Case.givens() that it does not name.
-GIVENS = {
+WITHOUT = {
     "divided": "a batch that its user divides, with micro-batches of several lengths: this backend takes whole batches",
     "whole_gradients": "gradients read from inputs that are given whole: this backend makes leaves of micro-batches",
     "some_gradients": "inputs that require gradients in some micro-batches only: this backend has them in all or in none",
@@ -45,50 +50,69 @@ GIVENS = {
 
 
 class Backend:
-    # --- what describe answers -----------------------------------------------------------------------------------
+    """A pipeline that runs cases. Override run(), and the attributes that are not true of yours.
+
+    What it says of itself:
+
+    name, version      of your pipeline
+    schedules          "any", or the names of the schedules that it runs
+    delivers           the kinds of results that it delivers in every case; other kinds are not compared
+    level              "program": it runs the op graph; "stage": modules that the loader made; "model": the named model
+    order              "given": it executes schedule.csv; "own": its own order of the schedule of that name
+    libtorch           the version of LibTorch that computes; None: none
+    features, wire     see *describe* in INTERPRETING.md
+
+    What it can do; cases that need more are declined, with the reason:
+
+    steps              the kinds of steps
+    operators          names of the opset; None: all
+    losses             the kinds of the loss; None: all
+    dtypes             element types of parameters, "F32", ...; None: all
+    extras             which of these it has, each of which only some cases ask for (Case.extras()): of the loss
+                       "class_weights", "added", "local_losses", "loss_divisor"; of the optimizer "weight_decay",
+                       "loss_scale", "skip_nonfinite", "clip", "resumes"; of the backward "accumulation_hooks",
+                       "weight_closures"
+    givens             in which of these ways it takes a batch (Case.givens()): "divided" by the user into micro-batches;
+                       "whole_gradients", read from the whole inputs; "some_gradients", of the inputs of some micro-batches
+                       only; "early_exits", micro-batches that leave an evaluation at an early stage
+    input_gradients    whether it delivers gradients of the model's inputs
+    parameter_hooks    whether it calls users' hooks on parameters
+    boundary_hooks     whether it lets users have hooks on values between stages
+    replicas           whether it runs several data-parallel replicas of the pipeline
+    shards_parameters  whether the replicas can divide the parameters among them
+    offloads           whether it moves activations away and back where the schedule has OFFLOAD and RELOAD
+
+    What it is told, before prepare():
+
+    rank, world_size   of this process; alone (world_size 1) it acts as all ranks of a case
+    timeout            the longest wait for one message, in seconds
+    """
+
     name = "unnamed"
     version = "0"
-    #: "any", or the names of the schedules that it runs
     schedules = "any"
-    #: the kinds of results that it delivers in every case; other kinds are not compared
     delivers = ("output", "loss", "grad")
-    #: program: it runs the op graph; stage: it runs modules that the loader made; model: it builds the named model
     level = "program"
-    #: given: it executes schedule.csv; own: its own order of the schedule of that name
     order = "given"
-    #: the version of LibTorch that computes; None: none
     libtorch = None
     features = ()
-    #: the ways in which it can make its transport worse on purpose: see *run* in INTERPRETING.md
     wire = ()
 
-    # --- what it can do: plan refuses cases that need more ---------------------------------------------------------
-    #: the kinds of steps
     steps = ("train", "eval", "zero_grad")
-    #: operators of the opset, losses and element types of parameters; None: all
     operators = None
     losses = None
     dtypes = None
-    #: what only some cases have (Case.extras()): "loss_divisor", "added", "local_losses", "class_weights", "clip", ...;
-    #: plan declines cases with those of USERS_CODE that are not listed, whatever why_not() says
     extras = ()
-    #: of the ways in which only some cases give batches (Case.givens()): "divided", "whole_gradients", "some_gradients",
-    #: "early_exits"
     givens = ()
     input_gradients = False
     parameter_hooks = False
     boundary_hooks = False
-    #: whether it runs several data-parallel replicas of the pipeline, and divides parameters among them if the case asks
     replicas = False
     shards_parameters = False
-    #: whether it moves activations away and back where the schedule has OFFLOAD and RELOAD
     offloads = False
 
-    # --- the job, set before prepare() -----------------------------------------------------------------------------
-    #: this process, as torchrun, mpirun or plumbline-case started it; alone, it acts as all ranks of the pipeline
     rank = 0
     world_size = 1
-    #: the longest wait for one message, in seconds
     timeout = 60.0
 
     def why_not(self, case):
@@ -121,12 +145,11 @@ class Backend:
         if beyond := case.extras() & USERS_CODE - set(names(self.extras)):
             return f"no {', '.join(sorted(beyond))}"
         if beyond := case.givens() - set(names(self.givens)):
-            return GIVENS[min(beyond)]
+            return WITHOUT[min(beyond)]
         return self.why_not(case)
 
     def start(self, job):
-        """Called once, before the first case of a job: slow imports, connections between ranks. Under pytest the job
-        lists no cases."""
+        """Called once, before the first case of a job: slow imports, connections between ranks."""
 
     def prepare(self, case):
         """Builds what run() needs for a case: this rank's stages, parameters, connections."""
@@ -145,6 +168,8 @@ class Backend:
     # --- the verbs -------------------------------------------------------------------------------------------------
 
     def describe(self):
+        """The answer to describe. Raises FormatError, in one line, if an attribute says what means nothing."""
+        check_attributes(self, Backend)
         answer = {
             "protocol": 1,
             "name": self.name,
@@ -190,8 +215,7 @@ class Backend:
             try:
                 case = load(os.path.join(folder, one["folder"]))
                 file = lambda rank: os.path.join(out, f"{one['results']}{rank}.safetensors")
-                for rank, results in self.by_rank(case, self.run(case, self.prepare(case))).items():
-                    results.write(file(rank))
+                self.write(self.run(case, self.prepare(case)), case, file)
                 self.barrier([file(rank) for rank in range(self.world_size)])
             except Exception as error:
                 traceback.print_exc()
@@ -200,13 +224,25 @@ class Backend:
             if self.rank == 0:
                 tell(number, "done")
 
+    def write(self, made, case, file):
+        """Writes what run() returned to file(rank) of each rank. What is wrong with it has its place where run() begins."""
+        try:
+            for rank, results in self.by_rank(case, made).items():
+                results.write(file(rank))
+        except (TypeError, FormatError) as error:
+            raise type(error)(f"{error}{place_of(type(self).run)}") from None
+
     def by_rank(self, case, made):
         """{rank: Results} of what run() returned."""
         several = isinstance(made, (list, tuple)) and self.world_size == 1 and len(made) == case.ranks
         found = dict(enumerate(made)) if several else {self.rank_in(case): made}
         for one in found.values():
             if not isinstance(one, Results):
-                raise TypeError(f"run() returned {type(one).__name__}; expected plumbline_case.Results, or a list of each rank's")
+                many = f" of {len(made)}" if isinstance(made, (list, tuple)) and one is made else ""
+                wanted = f"or a list of {case.ranks}, each rank's"
+                if self.world_size > 1:
+                    wanted = f"since there are {self.world_size} processes: each returns those of its own rank"
+                raise TypeError(f"run() returned {type(one).__name__}{many}; expected plumbline_case.Results, {wanted}")
         return found
 
     def failed(self, number, error, tell):
@@ -272,5 +308,5 @@ def names(given):
 
 def launched():
     """(rank, number of ranks) in the environment of a launcher; None without one."""
-    values = [next((os.environ[name] for name in names if name in os.environ), None) for names in (RANKS, SIZES)]
-    return None if None in values else (int(values[0]), int(values[1]))
+    found = ((os.environ.get(rank), os.environ.get(size)) for rank, size in LAUNCHERS)
+    return next(((int(rank), int(size)) for rank, size in found if rank and size), None)

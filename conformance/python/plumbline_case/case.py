@@ -10,6 +10,14 @@ from .schema import read_json
 from .tensors import read_stored, read_tensors
 
 
+#: what Case.extras() and Case.givens() may name
+EXTRAS = (
+    "class_weights", "added", "local_losses", "loss_divisor", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
+    "resumes", "accumulation_hooks", "weight_closures"
+)  # fmt: skip
+GIVENS = ("divided", "whole_gradients", "some_gradients", "early_exits")
+
+
 def shape_of(form, entry):
     return None if entry["value"] is None else form["values"][entry["value"]]["shape"]
 
@@ -45,11 +53,21 @@ class Case:
     """One exported case: the contents of case.json, program.json, schedule.csv and tensors.safetensors.
 
     Tensors are NumPy arrays; bfloat16 ones are their bits, in uint16 (`bf16_to_f32`, `f32_to_bf16`).
+
+    json, program       case.json and program.json as Python has them; INTERPRETING.md explains every member
+    tensors             {name: array}: all of tensors.safetensors
+    pipeline_ranks      the ranks of one pipeline
+    replicas            how many data-parallel replicas of it there are
+    ranks               all of them: rank r is rank r % pipeline_ranks of replica r // pipeline_ranks
+    shards_parameters   whether the replicas divide the parameters among them between their uses
+    is_divided          whether the user divides each batch, and gives micro-batches that may differ in shape
+    whole_gradients     whether each input is one leaf for the whole batch, whose gradient is read from it
+    first_microbatch    in a part that of_replica() made: the number that its micro-batch 0 has in the case, and in results
+    averages_replicas   in such a part: whether the case's gradients are the mean over the replicas of those of their parts,
+                        else the sum
     """
 
-    #: in a part that of_replica() made: the number that its micro-batch 0 has in the case, and in results
     first_microbatch = 0
-    #: in such a part: whether the case's gradients are the mean over the replicas of those of their parts, else the sum
     averages_replicas = False
 
     def __init__(self, folder):
@@ -67,15 +85,10 @@ class Case:
 
     id, truth, dtype, microbatches = map(_member, ("id", "truth", "dtype", "microbatches"))
     steps, stages = map(_member, ("steps", "stages"))
-    #: the ranks of one pipeline, and how many data-parallel replicas of it there are
     pipeline_ranks, replicas = (property(lambda self, name=name: self.json["mesh"][name]) for name in ("pp", "dp"))
-    #: whether the replicas divide the parameters among them between their uses
     shards_parameters = property(lambda self: self.json.get("shards_parameters", False))
-    #: whether the user divides each batch, and gives a list of micro-batches that may differ in shape
     is_divided = property(lambda self: self.json.get("divided", False))
-    #: whether each input is one leaf for the whole batch, whose gradient is read from it
     whole_gradients = property(lambda self: self.json.get("whole_gradients", False))
-    #: all of them: rank r is rank r % pipeline_ranks of replica r // pipeline_ranks
     ranks = property(lambda self: self.pipeline_ranks * self.replicas)
 
     def of_replica(self, replica):

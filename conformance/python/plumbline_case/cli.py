@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -15,24 +16,35 @@ from .doctor import examine
 from .loading import load_backend
 from .reasons import told
 from .report_folder import Checker
-from .run import run
+from .run import again, run
 from .schema import FormatError
-from .supervise import BackendError
+from .supervise import SECONDS, BackendError
 
+BACKEND_HELP = """usage: plumbline-case backend SPEC VERB
+
+Does a verb of a backend class, as plumbline and `plumbline-case run` do. SPEC: FILE.py:CLASS or MODULE:CLASS (FILE.py if
+it has one class only).
+
+  describe                print what it is, the schedules it runs and the kinds of results it delivers
+  plan --job J            print for each case of the job file J whether it is supported
+  run --job J --out D     run the cases of J and write their results below the folder D"""
 EXIT = "exit: 0 all as expected, 1 a failure, 2 bad input (one line says what), 3 nothing could be judged"
 
 
 class Printer:
     """Prints verdicts as they come; unsupported and unjudged ones are counted by their reason."""
 
-    def __init__(self, verbose):
-        self._verbose, self._grouped = verbose, Counter()
+    def __init__(self, verbose, repeat=None):
+        """`repeat`: a function from a verdict to the command that repeats its run."""
+        self._verbose, self._repeat, self._grouped = verbose, repeat, Counter()
 
     def say(self, verdict):
         if verdict.status in ("UNSUPPORTED", "NOT JUDGED") and not self._verbose:
             self._grouped[verdict.status, verdict.clause] += 1
         else:
             print(verdict.sentence(), flush=True)
+            if self._repeat and verdict.is_failure():
+                print(f"  repeat: {self._repeat(verdict)}", flush=True)
 
     def summary(self, verdicts):
         for (status, clause), count in sorted(self._grouped.items()):
@@ -57,7 +69,7 @@ def list_command(options):
 def run_command(options):
     if options.launcher and not options.ranks:
         raise FormatError("--launcher starts ranks: give --ranks too")
-    printer = Printer(options.verbose)
+    printer = Printer(options.verbose, lambda verdict: again(options, verdict))
     verdicts = run(options, printer.say)
     printer.summary(verdicts)
     return exit_code(verdicts)
@@ -88,6 +100,9 @@ def example_command(options):
 
 
 def backend_command(options):
+    if options.backend in ("-h", "--help"):
+        print(BACKEND_HELP)
+        return 0
     with contextlib.redirect_stdout(sys.stderr):  # only the answer to the verb may go there
         try:
             backend = load_backend(options.backend)
@@ -100,6 +115,17 @@ def backend_command(options):
             return 1
     backend.main(options.verb)
     return 0
+
+
+def seconds(text):
+    """What --timeout says."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got '{text}'")
+    return value
 
 
 def parser():
@@ -137,7 +163,9 @@ def parser():
             help="only cases on N ranks, with a process for each (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them); default: one process acts as all ranks",
         )
         added.add_argument("--launcher", metavar="WORDS", help="starts the ranks instead: 'mpirun -n {np}'")
-        added.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds for a case (default: 120)")
+        added.add_argument(
+            "--timeout", type=seconds, default=SECONDS, metavar="S", help=f"seconds for a case (default: {SECONDS:g})"
+        )
         of_corpus(added)
 
     doctor = command("doctor", examine, "check a backend step by step, down to a first comparison")

@@ -2,21 +2,19 @@
 
 import os
 import shlex
-import shutil
-import subprocess
 import tempfile
 from collections import Counter
 
 from .case import Case
 from .corpus import entries, near_names, select
-from .judge import Verdict, judge, merge, rank_of, read_file
-from .loading import command, is_class
+from .judge import Verdict, judge, merge, rank_of, read_file, read_ranks
+from .loading import check_launcher, command, find_program, is_class
 from .number_text import one_line
 from .report_folder import output_folder, rank_files, result_prefix
 from .results import parse_key
-from .run import TRANSPORT, job_of
+from .run import TRANSPORT, again, job_of
 from .schema import FormatError
-from .supervise import ENVIRONMENT, BackendError, Supervisor, write_json
+from .supervise import BackendError, Supervisor, write_json
 
 QUICK = "exact-mlp-sum", "gpipe"  # the case and the schedule to begin with, if the backend takes them
 SOME = 3  # reasons or keys that are named
@@ -80,22 +78,7 @@ class Examination:
     def launcher(self):
         if not self.options.launcher:
             return "none: " + (f"{self.ranks} processes" if self.options.ranks else "one process acts as all ranks")
-        launcher = [word.replace("{np}", str(self.ranks)) for word in shlex.split(self.options.launcher)]
-        found = find_program((launcher or [""])[0])
-        if os.path.basename(found) == "torchrun" and "--no-python" not in launcher:
-            return f"{found} (starts Python programs: not tried by itself)"
-        words = [*launcher, "sh", "-c", "echo rank"]
-        try:
-            done = subprocess.run(
-                words, env=ENVIRONMENT | os.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
-            )
-        except subprocess.TimeoutExpired:
-            raise Fault(f"{found}: no end within 60 s; try: {shlex.join(words)}") from None
-        count = done.stdout.count("\n")
-        if done.returncode or count != self.ranks:
-            ended = f"exited with code {done.returncode}, they printed {count} lines"
-            raise Fault(f"{found} does not start {self.ranks} ranks of `echo rank`: {ended}; try: {shlex.join(words)}")
-        return f"{found} starts {self.ranks} ranks"
+        return check_launcher(self.options.launcher, self.ranks)
 
     # --- what it answers --------------------------------------------------------------------------------------------
     def describe(self):
@@ -138,9 +121,9 @@ class Examination:
         if not self.entry:
             reasons = Counter(answers[entry.case, entry.schedule] for entry in asked if entry not in able)
             why = "".join(f"; {count} x {reason}" for reason, count in reasons.most_common(SOME))
-            raise Fault(f"none of the {len(asked)} cases is supported and exact, so there is nothing to try{why}")
+            raise Fault(f"none of the {len(asked)} runs is supported and exact, so there is nothing to try{why}")
         what = f"{self.entry.case} x {self.entry.schedule} on {self.ranks} ranks"
-        return f"{what} is supported; of {len(asked)} cases {len(able)} are"
+        return f"{what} is supported; of {len(asked)} runs {len(able)} are"
 
     # --- what it computes -------------------------------------------------------------------------------------------
     def run(self):
@@ -170,7 +153,7 @@ class Examination:
 
     def keys(self):
         """Each can be read, and they are those of the case."""
-        found, case = merge(self.files, rank_of), Case(self.entry.folder)
+        found, case = merge(read_ranks(self.files, rank_of))[0], Case(self.entry.folder)
         wanted = {key for key in case.expected() if parse_key(key).kind in self.about["delivers"]}
         found = {key for key in found if parse_key(key).kind in self.about["delivers"]}
         missing, more = sorted(wanted - found), sorted(found - wanted)
@@ -197,13 +180,7 @@ class Examination:
         return f"plumbline-case backend {shlex.quote(spec)} {verb}" if is_class(spec) else f"{spec} {verb}"
 
     def again(self):
-        words = ["plumbline-case", "run", "--backend", self.options.backend]
-        if self.entry:
-            words += ["--case", self.entry.case, "--schedule", self.entry.schedule]
-        for name in "ranks", "launcher", "corpus":
-            if getattr(self.options, name):
-                words += [f"--{name}", str(getattr(self.options, name))]
-        return shlex.join(words)
+        return again(self.options, self.entry)
 
     def log_of(self):
         return f"all that it wrote is in DIR/backend.log after: {self.again()} --report DIR"
@@ -228,14 +205,3 @@ def is_judged(entry):
 
 def some(keys):
     return ", ".join(keys[:SOME]) + (", ..." if len(keys) > SOME else "")
-
-
-def find_program(name):
-    found = shutil.which(name)
-    if found:
-        return found
-    if os.path.isfile(name):
-        raise Fault(f"{name} is no program that may be started; chmod +x it, or put its interpreter before it")
-    if os.path.dirname(name):
-        raise Fault(f"{name} does not exist; a path is taken from {os.getcwd()}")
-    raise Fault(f"no program '{name}' in PATH; install it, or give its whole path")

@@ -2,22 +2,24 @@
 
 import os
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import numpy as np
 
 from .compare import differences, sentence, values
 from .likeness import gradient_pattern, likeness, stages_of_parameters, stages_text
 from .number_text import one_line
+from .results import key as key_text
 from .results import parse_key
 from .schema import FormatError
-from .tensors import read_stored
+from .tensors import Stored, read_stored
 
 # Gradients with a larger fraction of zeros prove too little: most wrong results would look the same.
 MOST_ZEROS = 0.75
 # A file of results is read whatever the case expects up to this size; a larger one up to so many times the expected bytes,
 # since it may have results of kinds that are not compared, and larger elements.
 USUAL_BYTES, TIMES_EXPECTED = 1 << 28, 8
+MAX_LISTED = 20  # differences in a finding of plumbline's own judge
 FAILURES = ("FAIL", "ERROR", "TIMEOUT", "MISTRUSTED", "XPASS")
 
 
@@ -44,23 +46,49 @@ def judge(case, files, delivers=None, name=str):
     """(status, clause) on the files of all ranks. `delivers`: the kinds of results that are compared; None: all.
     `name`: how an error names a file; rank_of() where its folder is gone when the sentence is read."""
     try:
-        results = merge(files, name, most_bytes(case, files), case)
+        ranks = read_ranks(files, name, most_bytes(case, files))
     except FormatError as error:
         return "ERROR", one_line(str(error))
+    results, contested = merge(ranks, case)
 
-    def delivered(tensors):
-        return {key: stored for key, stored in tensors.items() if delivers is None or parse_key(key).kind in delivers}
+    def delivered(of_keys):
+        return {key: value for key, value in of_keys.items() if delivers is None or parse_key(key).kind in delivers}
 
-    everything = case.expected()
-    expected, results = delivered(everything), delivered(results)
-    wrong = differences(expected, results)
+    everything, contested = case.expected(), delivered(contested)
+    expected, compared = delivered(everything), delivered(results)
+    wrong = differences(expected, compared)
+    # Of two copies that differ, at least one is wrong: that one is judged, and named.
+    of_kept = {key for key, _ in wrong[:MAX_LISTED]}
+    if contested:
+        compared |= {key: copy.other for key, copy in contested.items() if key not in of_kept}
+        compared = {key: stored for key, stored in compared.items() if stored}
+        wrong = differences(expected, compared)
+    said = failure(wrong, expected, compared, stages_of_parameters(everything), case.microbatches) if wrong else ""
+    if contested:
+        key = wrong[0][0] if wrong and wrong[0][0] in contested else min(contested, key=str.encode)
+        told = contested[key]
+        judged = [f"judged: that of {told.kept_from if key in of_kept else told.other_from}"] if told.other else []
+        reasons = [told.why, *judged, *name_empty_file(wrong, ranks)]
+        return "FAIL", with_reasons(said, reasons)  # also if they are equal as numbers
     if wrong:
-        return "FAIL", failure(wrong, expected, results, stages_of_parameters(everything), case.microbatches)
-    zeros = zero_fraction(results)
+        return "FAIL", with_reasons(said, name_empty_file(wrong, ranks))
+    zeros = zero_fraction(compared)
     if zeros > MOST_ZEROS:
         return "MISTRUSTED", f"agrees, but {int(100 * zeros)} % of all gradients are zero"
-    kinds = ", ".join(sorted({parse_key(key).kind for key in results}))
-    return "PASS", f"{len(results)} tensors" + (f" ({kinds})" if kinds else "") + " equal"
+    kinds = ", ".join(sorted({parse_key(key).kind for key in compared}))
+    return "PASS", f"{len(compared)} tensors" + (f" ({kinds})" if kinds else "") + " equal"
+
+
+def with_reasons(said, reasons):
+    reason = "; ".join(reasons)
+    return one_line(f"{said} [{reason}]" if said and reason else said or reason)
+
+
+def name_empty_file(wrong, ranks):
+    """Results that are missing since a rank has none at all are not to be sought one by one."""
+    empty = [rank for rank, results in ranks if not results]
+    is_missing = wrong and wrong[0][1].endswith(" is missing")
+    return [f"the file of rank {empty[0]} has no tensors"] if is_missing and empty else []
 
 
 def failure(wrong, expected, results, stages, microbatches):
@@ -69,11 +97,21 @@ def failure(wrong, expected, results, stages, microbatches):
     key, more = parse_key(text), len(wrong) - 1
     holders = stages.get(key.name, ()) if key.kind in ("grad", "param") else ()
     instead = likeness(text, expected, results, microbatches)
-    said = sentence(key, clause + (f"; it is {instead}" if instead else ""), stages_text(holders) if holders else "")
+    instead = f"it is {instead}" if instead else "" if text in expected else missing_instead(text, expected, results)
+    said = sentence(key, clause + (f"; {instead}" if instead else ""), stages_text(holders) if holders else "")
     if more:
         said += f" (and {more} more tensor{'s' if more > 1 else ''})"
     pattern = gradient_pattern(expected, results, stages, microbatches)
     return said + (f"; {pattern}" if pattern else "")
+
+
+def missing_instead(unexpected, expected, results):
+    """The key under which an unexpected result was probably meant, of its kind and name; "" without one."""
+    meant = parse_key(unexpected)
+    missing = [key for key in map(parse_key, expected.keys() - results.keys()) if key.kind == meant.kind and key.name == meant.name]
+    differs = lambda key: (key.step != meant.step, key.microbatch != meant.microbatch, key.stage != meant.stage)
+    nearest = min(missing, key=lambda key: (differs(key), key.causal_order()), default=None)
+    return f"{key_text(*nearest)} is missing" if nearest else ""
 
 
 def most_bytes(case, files):
@@ -83,33 +121,50 @@ def most_bytes(case, files):
     return max(USUAL_BYTES, TIMES_EXPECTED * expected)
 
 
-def merge(files, name=str, most=USUAL_BYTES, case=None):
-    """{key: Stored} of all ranks. Raises FormatError if a file is malformed, is larger than `most` bytes or is no regular
-    file, if ranks contradict each other, or if a replica of the case lacks a result that another replica has."""
-    ranks = [(name(file), read_results(file, name, most)) for file in files]
-    merged = {}
-    for file, results in ranks:
+class Contested(NamedTuple):
+    """A result that another copy contradicts: at least one of the two is wrong. `other`: that copy; None: it is missing."""
+
+    other: Optional[Stored]
+    kept_from: str
+    other_from: str
+    why: str
+
+
+def read_ranks(files, name=str, most=USUAL_BYTES):
+    """[(rank, {key: Stored})]. Raises FormatError if a file is malformed, is larger than `most` bytes or is no regular
+    file."""
+    return [(rank_number(file), read_results(file, name, most)) for file in files]
+
+
+def merge(ranks, case=None):
+    """({key: Stored} of all ranks, {key: Contested}): contested is a result that ranks have with different values, that a
+    holder of its parameter lacks, or that one replica of the case lacks and another one has."""
+    merged, sources, contested = {}, {}, {}
+    for rank, results in ranks:
         for key, stored in results.items():
-            if not same_bytes(merged.setdefault(key, stored), stored):
-                raise FormatError(f"{file}: ranks disagree on {key} (copies of one tensor must be equal)")
+            if same_bytes(merged.setdefault(key, stored), stored):
+                sources.setdefault(key, f"rank {rank}")
+                continue
+            why = f"{sources[key]} and rank {rank} disagree on {key} (copies of one tensor must be equal)"
+            contested.setdefault(key, Contested(stored, sources[key], f"rank {rank}", why))
     # A rank that delivers a parameter has a copy of it, and must deliver every gradient that another copy has.
-    for key in sorted(merged, key=str.encode):
-        parsed = parse_key(key)
+    for key, parsed in ((key, parse_key(key)) for key in merged):
         if parsed.kind != "grad":
             continue
-        for file, results in ranks:
+        for rank, results in ranks:
             if key not in results and any(k.kind == "param" and k.name == parsed.name for k in map(parse_key, results)):
-                raise FormatError(f"{file}: has a copy of {parsed.name} but lacks {key}, which another rank has")
+                why = f"rank {rank} has a copy of {parsed.name} but lacks {key}, which another rank has"
+                contested.setdefault(key, Contested(None, "", "", why))
     if case is not None and case.replicas > 1:
-        of_rank = [(rank_number(file), results) for file, (_, results) in zip(files, ranks)]
-        expect_results_of_all_replicas(of_rank, merged, case)
-    return merged
+        for key, why in lacking_in_a_replica(ranks, merged, case):
+            contested.setdefault(key, Contested(None, "", "", why))
+    return merged, contested
 
 
-def expect_results_of_all_replicas(ranks, merged, case):
-    """A replica that lost a result would hide behind the others, which have the same."""
+def lacking_in_a_replica(ranks, merged, case):
+    """(key, why): a replica that lost a result would hide behind the others, which have the same."""
     size = case.pipeline_ranks
-    for key in sorted(merged, key=str.encode):
+    for key in merged:
         if parse_key(key).kind not in ("grad", "grad-norm", "param", "optimizer-state"):
             continue
         for replica in range(case.replicas):
@@ -117,7 +172,7 @@ def expect_results_of_all_replicas(ranks, merged, case):
                 continue
             first, last = replica * size, (replica + 1) * size - 1
             place = f"rank {first}" if first == last else f"ranks {first} to {last}"
-            raise FormatError(f"replica {replica} ({place}) lacks {key}, which another replica has")
+            yield key, f"replica {replica} ({place}) lacks {key}, which another replica has"
 
 
 def rank_number(file):

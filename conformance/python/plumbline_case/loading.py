@@ -4,10 +4,14 @@ import importlib
 import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 
 from .backend import Backend
+from .reasons import reason_in
 from .schema import FormatError
+from .supervise import ENVIRONMENT
 
 CLASS = re.compile(r"(?P<module>\S+):(?P<name>[A-Za-z_]\w*)")
 FILE = re.compile(r"\S+\.py")
@@ -37,6 +41,44 @@ def command(spec):
     if not words:
         raise FormatError("--backend: expected FILE.py:CLASS, MODULE:CLASS or a command, got nothing")
     return words
+
+
+def find_program(name):
+    """Its whole path. Raises FormatError, with the remedy, if it cannot be started."""
+    if name.endswith(".toml"):
+        wanted = "plumbline-case takes no backend.toml, plumbline does; give FILE.py:CLASS, or the argv of the file in quotes"
+        raise FormatError(f"--backend {name}: {wanted}: --backend 'python3 adapter.py'")
+    found = shutil.which(name)
+    if found:
+        return found
+    if os.path.isfile(name):
+        raise FormatError(f"{name} is no program that may be started; chmod +x it, or put its interpreter before it")
+    if os.path.isfile(name + ".py"):
+        raise FormatError(f"no program '{name}' in PATH, but there is a file {name}.py: --backend {name}.py")
+    if os.path.dirname(name):
+        raise FormatError(f"{name} does not exist; a path is taken from {os.getcwd()}")
+    raise FormatError(f"no program '{name}' in PATH; install it, or give its whole path; a class is FILE.py:CLASS or MODULE:CLASS")
+
+
+def check_launcher(launcher, ranks):
+    """Its finding. Raises FormatError if the launcher does not start that many ranks: one process alone would act as all."""
+    words = [word.replace("{np}", str(ranks)) for word in shlex.split(launcher)]
+    found = find_program((words or [""])[0])
+    if os.path.basename(found) == "torchrun" and "--no-python" not in words:
+        return f"{found} (starts Python programs: not tried by itself)"
+    words += ["sh", "-c", "echo rank"]
+    try:
+        done = subprocess.run(
+            words, env=ENVIRONMENT | os.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        )
+    except subprocess.TimeoutExpired:
+        raise FormatError(f"{found}: no end within 60 s; try: {shlex.join(words)}") from None
+    count = done.stdout.count("\n")
+    if done.returncode or count != ranks:
+        why = f" ({reason_in(done.stderr)})" if done.stderr.strip() else ""
+        ended = f"exited with code {done.returncode}{why}, they printed {count} lines"
+        raise FormatError(f"{found} does not start {ranks} ranks of `echo rank`: {ended}; try: {shlex.join(words)}")
+    return f"{found} starts {ranks} ranks"
 
 
 def load_backend(spec):

@@ -1,17 +1,26 @@
-"""Turns cases into tests: pytest --plumbline-backend my_adapter.py:MyBackend. Does nothing without that option."""
+"""Turns cases into tests: pytest --plumbline-backend my_adapter.py:MyBackend. Does nothing without that option.
 
+The backend runs in processes of its own, as under `plumbline-case run`: a crash or a hang fails one test.
+"""
+
+import argparse
 import os
 import tempfile
 
 import pytest
 
+SUITE = pytest.StashKey()
+
 
 def pytest_addoption(parser):
+    from .cli import seconds
+    from .supervise import SECONDS
+
     group = parser.getgroup("plumbline", "conformance cases for pipeline backends")
     group.addoption(
         "--plumbline-backend",
         metavar="SPEC",
-        help="FILE.py:CLASS or MODULE:CLASS of a plumbline_case.Backend; each case becomes a test",
+        help="the backend, as `plumbline-case run --backend` takes it: FILE.py:CLASS, say; each case becomes a test",
     )
     group.addoption(
         "--plumbline-cases",
@@ -24,28 +33,104 @@ def pytest_addoption(parser):
         metavar="DIR",
         help="the output folder of `plumbline export --expected` (default: the cases in plumbline-case)",
     )
+    group.addoption(
+        "--plumbline-timeout",
+        metavar="S",
+        type=seconds,
+        default=SECONDS,
+        help=f"seconds for a case (default: {SECONDS:g})",
+    )
+
+
+class Suite:
+    """The runs of one session, which begin when the first test asks for its verdict."""
+
+    def __init__(self, config):
+        from .loading import command
+        from .run import Run
+        from .supervise import Supervisor
+
+        given = lambda name: config.getoption(f"--plumbline-{name}")
+        spec, corpus, seconds = given("backend"), given("corpus"), given("timeout")
+        self._options = argparse.Namespace(
+            backend=spec, case=given("cases"), schedule="*", ranks=None, launcher=None, corpus=corpus, timeout=seconds
+        )
+        self._folder = tempfile.TemporaryDirectory()
+        log = os.path.join(self._folder.name, "backend.log")
+        supervisor = Supervisor(command(spec), log, seconds=seconds, option="--plumbline-timeout")
+        self._run = Run(self._options, supervisor, self._folder.name)
+        self.entries = sorted(self._run.entries, key=lambda entry: entry.ranks)  # one job after the other
+        self.is_judged, self._jobs, self._verdicts, self._broken = False, {}, {}, {}
+
+    def select(self, entries):
+        from .run import by_ranks
+
+        self._jobs = {ranks: self._run.judged(ranks, of_job) for ranks, of_job in by_ranks(entries)}
+
+    def verdict(self, entry):
+        """Raises BackendError if no run on these ranks can be judged."""
+        from .supervise import BackendError
+
+        wanted = entry.case, entry.schedule, entry.ranks
+        while wanted not in self._verdicts:
+            if entry.ranks in self._broken:
+                raise self._broken[entry.ranks]
+            try:
+                verdict = next(self._jobs[entry.ranks])
+                self._verdicts[verdict[:3]] = verdict
+            except (BackendError, StopIteration) as error:
+                self._broken[entry.ranks] = BackendError(str(error) or "the backend ended before it")
+        return self._verdicts[wanted]
+
+    def again(self, entry):
+        from .run import again
+
+        return again(self._options, entry)
+
+    def close(self):
+        for job in self._jobs.values():
+            job.close()
+        self._folder.cleanup()
 
 
 def pytest_collection_modifyitems(session, config, items):
-    spec = config.getoption("--plumbline-backend")
-    if spec is None:
+    if config.getoption("--plumbline-backend") is None:
         return
-    from .corpus import entries, select
-    from .loading import load_backend
     from .schema import FormatError
+    from .supervise import BackendError
 
     try:
-        backend = load_backend(spec)
-        describe = backend.describe()
-        chosen = select(entries(config.getoption("--plumbline-corpus")), config.getoption("--plumbline-cases"))
-    except FormatError as error:
+        suite = config.stash[SUITE] = Suite(config)
+    except (BackendError, FormatError) as error:
         raise pytest.UsageError(str(error)) from None
-    job = {"format": "plumbline-job/1", "ranks": 1, "seed": 1, "timeout_seconds": backend.timeout, "cases": []}
-    backend.start(job)
     parent = Cases.from_parent(session, name="plumbline", nodeid="plumbline")
-    takes, of_backend = describe["schedules"], {"backend": backend, "delivers": describe["delivers"]}
-    chosen = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
-    items += [CaseTest.from_parent(parent, name=entry.name, entry=entry, **of_backend) for entry in chosen]
+    items += [CaseTest.from_parent(parent, name=entry.name, entry=entry, suite=suite) for entry in suite.entries]
+
+
+def pytest_collection_finish(session):
+    if suite := session.config.stash.get(SUITE, None):
+        suite.select([item.entry for item in session.items if isinstance(item, CaseTest)])
+
+
+def proves_nothing(config, exitstatus):
+    """Whether all that ended well is that no case was judged."""
+    suite = config.stash.get(SUITE, None)
+    return suite and not suite.is_judged and exitstatus == 0 and not config.getoption("collectonly")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if proves_nothing(session.config, exitstatus):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED  # as if there were none
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    if proves_nothing(config, exitstatus):
+        terminalreporter.write_line("plumbline: no case was judged, so the backend has not passed (-rs shows why)")
+
+
+def pytest_unconfigure(config):
+    if suite := config.stash.get(SUITE, None):
+        suite.close()
 
 
 class Cases(pytest.Collector):
@@ -58,31 +143,24 @@ class Wrong(Exception):
 
 
 class CaseTest(pytest.Item):
-    """One case, in this process, which acts as all ranks."""
+    """One case, which one process runs as all of its ranks."""
 
-    def __init__(self, entry, backend, delivers, **more):
+    def __init__(self, entry, suite, **more):
         super().__init__(**more)
-        self._entry, self._backend, self._delivers = entry, backend, delivers
+        self.entry, self._suite = entry, suite
 
     def runtest(self):
-        from .case import load
-        from .judge import Verdict, judge, rank_of
+        from .supervise import BackendError
 
-        entry = self._entry
-        case = load(entry.folder)
-        if case.truth != "exact" or not case.has_expected():
-            pytest.skip(f"{case.truth} truth needs the oracle: plumbline run")
-        if reason := self._backend.declines(case):
-            pytest.skip(reason)
-        with tempfile.TemporaryDirectory() as folder:
-            made = self._backend.by_rank(case, self._backend.run(case, self._backend.prepare(case)))
-            files = {os.path.join(folder, f"rank{rank}.safetensors"): results for rank, results in made.items()}
-            for file, results in files.items():
-                results.write(file)
-            judged = judge(case, list(files), self._delivers, rank_of)
-            verdict = Verdict(entry.case, entry.schedule, entry.ranks, "own", *judged)
+        try:
+            verdict = self._suite.verdict(self.entry)
+        except BackendError as error:
+            raise Wrong(str(error)) from None
+        if verdict.status in ("UNSUPPORTED", "NOT JUDGED"):
+            pytest.skip(verdict.clause)
+        self._suite.is_judged = True
         if verdict.is_failure():
-            raise Wrong(verdict.sentence())
+            raise Wrong(f"{verdict.sentence()}\n  repeat: {self._suite.again(self.entry)}")
 
     def repr_failure(self, excinfo, style=None):
         return str(excinfo.value) if excinfo.errisinstance(Wrong) else super().repr_failure(excinfo, style)

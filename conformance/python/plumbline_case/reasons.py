@@ -19,19 +19,32 @@ FRAME = re.compile(r"-{20,}")
 # --- from an exception ------------------------------------------------------------------------------------------------
 def told(error, backend=None):
     """ "ValueError: no room (my_backend.py:12)": the innermost place in the user's code."""
-    said = str(error).strip() or "no message"
+    said = str(error.msg if is_in_text(error) else error).strip() or "no message"
     return one_line(f"{type(error).__name__}: {said}{place(error, backend)}")
+
+
+def is_in_text(error):
+    """Whether Python could not read the user's file: its place is in the exception."""
+    return isinstance(error, SyntaxError) and bool(error.filename)
 
 
 def place(error, backend):
     """ " (my_backend.py:12)"; "" if the exception did not pass through the user's code. Calls into NumPy, torch or
     Python's own modules are at the line that makes them."""
+    if is_in_text(error):
+        return f" ({os.path.basename(error.filename)}:{error.lineno})"
     frames = [(os.path.abspath(f.filename), f.lineno) for f in traceback.extract_tb(error.__traceback__)]
     frames = [(file, line) for file, line in frames if os.path.exists(file) and not is_ours(file)]
     # A backend may be installed as well: its own module counts. Without a backend, its import failed.
     module = os.path.abspath(getattr(sys.modules.get(type(backend).__module__), "__file__", None) or "")
     own = [(file, line) for file, line in frames if file == module or not is_installed(file)] or frames
     return f" ({os.path.basename(own[-1][0])}:{own[-1][1]})" if own else ""
+
+
+def place_of(function):
+    """" (my_backend.py:12)", where a function of the user begins; "" if it is ours, or not in Python."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None or is_ours(code.co_filename) else f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 
 
 def is_below(file, folder):

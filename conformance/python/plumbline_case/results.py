@@ -64,7 +64,10 @@ def parse_key(text):
 
 
 class Results(dict):
-    """{key: array}; put() copies the present values. A bfloat16 result is the array of its bits, in uint16."""
+    """{key: array}; put() copies the present values.
+
+    The element type of the array is the one that is compared: a Python float becomes F64, and fails where the program has
+    F32 (say np.float32(x)). An array of uint16 is bfloat16 by its bits, as f32_to_bf16() gives them."""
 
     def put(self, step, kind, stage, microbatch, name, array):
         self[key(step, kind, stage, microbatch, name)] = np.array(array)

@@ -2,17 +2,31 @@
 
 import contextlib
 import os
+import shlex
 import tempfile
 
 from .case import Case
 from .corpus import entries, select
 from .judge import Verdict, judge, rank_of
-from .loading import command
+from .loading import check_launcher, command, find_program, is_class
 from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
 from .schema import FormatError
-from .supervise import Supervisor, write_json
+from .supervise import SECONDS, Supervisor, write_json
 
 TRANSPORT = "own"  # the backend's
+
+
+def again(options, run=None):
+    """The command that repeats one run, a verdict or an entry of the corpus, with these options."""
+    words = ["plumbline-case", "run", "--backend", options.backend]
+    if run:
+        words += ["--case", run.case, "--schedule", run.schedule]
+    for name in "ranks", "launcher", "corpus":
+        if getattr(options, name):
+            words += [f"--{name}", str(getattr(options, name))]
+    if options.timeout != SECONDS:
+        words += ["--timeout", f"{options.timeout:g}"]
+    return shlex.join(words)
 
 
 def run(options, say):
@@ -21,9 +35,14 @@ def run(options, say):
         report = options.report or stack.enter_context(tempfile.TemporaryDirectory())
         if os.path.exists(os.path.join(report, "results")):
             raise FormatError(f"--report {report}: holds results already; give another folder")
+        words = command(options.backend)
+        if not is_class(options.backend):
+            find_program(words[0])
+        if options.launcher:
+            check_launcher(options.launcher, options.ranks)
         os.makedirs(report, exist_ok=True)
         supervisor = Supervisor(
-            command(options.backend), os.path.join(report, "backend.log"), options.ranks, options.launcher, options.timeout
+            words, os.path.join(report, "backend.log"), options.ranks, options.launcher, options.timeout
         )
         return Run(options, supervisor, report, say).verdicts()
 
@@ -44,34 +63,47 @@ def job_of(entries, ranks, out, seconds):
     return {"format": "plumbline-job/1", "ranks": ranks, "seed": seed, "timeout_seconds": seconds / 2, "cases": cases}
 
 
+def by_ranks(entries):
+    """[(ranks, the entries on so many ranks)], ascending."""
+    groups = {}
+    for entry in entries:
+        groups.setdefault(entry.ranks, []).append(entry)
+    return sorted(groups.items())
+
+
 class Run:
-    def __init__(self, options, supervisor, report, say):
+    """The runs that the options select: their describe at once, the others as verdicts() or judged() ask for them."""
+
+    def __init__(self, options, supervisor, report, say=None):
         self.supervisor, self.report, self._say, self._verdicts = supervisor, report, say, []
         self.describe = supervisor.describe()
         chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
         takes = self.describe["schedules"]
         self.entries = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
         if not self.entries:
-            has = ", ".join(sorted({entry.schedule for entry in chosen}))
-            name = self.describe["name"]
-            raise FormatError(f"no case comes under the schedules of {name}: {', '.join(takes)}; these cases have {has}")
+            has = ", ".join(sorted({entry.schedule for entry in entries(options.corpus)}))
+            asked = "" if options.schedule == "*" else f" (--schedule {options.schedule})"
+            names = ", ".join(takes) or "none"
+            raise FormatError(
+                f"no case{asked} comes under the schedules of {self.describe['name']}: {names}; the corpus has {has}"
+            )
 
     def verdicts(self):
-        jobs = {}
-        for entry in self.entries:
-            jobs.setdefault(entry.ranks, []).append(entry)
         try:
-            for ranks, of_job in sorted(jobs.items()):
-                self._run_job(ranks, of_job)
+            for ranks, of_job in by_ranks(self.entries):
+                for verdict in self.judged(ranks, of_job):
+                    self._put(verdict)
         finally:
             if self._verdicts:
                 self._record()
         return self._verdicts
 
-    def _run_job(self, ranks, of_job):
+    def judged(self, ranks, of_job):
+        """Runs these entries, all on `ranks` ranks, and yields the verdict on each as it ends."""
         out = self._out(ranks)
         job = job_of(of_job, ranks, out, self.supervisor.seconds)
         cases, job_file = job["cases"], os.path.join(out, "job.json")
+        verdict = lambda one, *said: Verdict(one["id"], one["schedule"], ranks, TRANSPORT, *said)
         write_json(job_file, job)
         plan = self.supervisor.plan(job_file)
         left = []
@@ -80,11 +112,9 @@ class Run:
             if answer is None:
                 left.append(one)
             else:
-                self._put(one, ranks, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
+                yield verdict(one, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
         for one, status, reason in self.supervisor.run(job | {"cases": left}, out):
-            if status is None:
-                status, reason = self._judge(one, ranks, out)
-            self._put(one, ranks, status, reason)
+            yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out)))
         write_json(job_file, job)
 
     def _out(self, ranks):
@@ -102,11 +132,11 @@ class Run:
             return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
         return judge(case, files, self.describe["delivers"], rank_of)
 
-    def _put(self, one, ranks, status, clause):
-        verdict = Verdict(one["id"], one["schedule"], ranks, TRANSPORT, status, clause)
+    def _put(self, verdict):
         self._verdicts.append(verdict)
-        if status in ("ERROR", "TIMEOUT"):  # files tell the others
-            append_recorded(self.report, verdict, Case(os.path.join(self._out(ranks), one["folder"])), self.describe["name"])
+        if verdict.status in ("ERROR", "TIMEOUT"):  # files tell the others
+            folder = next(e.folder for e in self.entries if (e.case, e.schedule, e.ranks) == verdict[:3])
+            append_recorded(self.report, verdict, Case(folder), self.describe["name"])
         self._say(verdict)
 
     def _record(self):

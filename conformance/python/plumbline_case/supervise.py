@@ -20,6 +20,7 @@ from .schema import FormatError, check
 # Behind a launcher's label, an event is none.
 HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
 EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
+SECONDS = 120.0  # the limit of a case
 START = 120.0  # seconds until describe and plan end, and until run's first event
 GRACE = 2.0  # seconds in which the other ranks may end after one has failed
 # As plumbline's own: containers usually run as root, and more ranks than cores must start. The user's variables prevail.
@@ -44,10 +45,11 @@ class BackendError(Exception):
 
 class Supervisor:
     """`words` start the backend. `processes`: the number of ranks to start, None for one process that acts as all;
-    `launcher`: words that start them in place of this class ("mpirun -n {np}")."""
+    `launcher`: words that start them in place of this class ("mpirun -n {np}"). `seconds`: the limit of a case, which the
+    user sets by `option`."""
 
-    def __init__(self, words, log, processes=None, launcher=None, seconds=120.0):
-        self.words, self.log, self.seconds = words, log, seconds
+    def __init__(self, words, log, processes=None, launcher=None, seconds=SECONDS, option="--timeout"):
+        self.words, self.log, self.seconds, self.option = words, log, seconds, option
         self.processes, self.launcher = processes, launcher
 
     def describe(self):
@@ -108,7 +110,7 @@ class Supervisor:
             write_json(job_file, job | {"cases": left})
             running, reported = None, 0
             with Processes(self, ["run", "--job", job_file, "--out", out], job["ranks"]) as processes:
-                for event in processes.events(lambda: self.seconds if running is not None else START):
+                for event in processes.events(lambda: self._limit(running is not None)):
                     match = EVENT.fullmatch(event)
                     number = int(match[1]) if match else None
                     if not match or number != reported or (match[2] == "begins") != (running is None):
@@ -138,12 +140,20 @@ class Supervisor:
                 return
             left = left[reported:]
 
+    def _limit(self, is_in_case):
+        """Seconds until the next event, and what is said if none comes."""
+        if is_in_case:
+            return self.seconds, f"the case did not end within {self.seconds:g} s ({self.option})"
+        return START, f"no event within {START:g} s"
+
 
 class Processes:
     """The processes of one start; on leaving, none of them is left."""
 
     def __init__(self, supervisor, verb, ranks):
-        self._log, self.problem, self.late = supervisor.log, None, False
+        self._log, self.problem = supervisor.log, None
+        #: which wait was too long, "no event within 120 s"
+        self.late = ""
         #: the first line with an event behind other words
         self.hidden = None
         #: of the cases that have ended
@@ -181,17 +191,19 @@ class Processes:
             self._lines.put(line.decode(errors="replace").rstrip("\n"))
         self._lines.put(None)
 
-    def events(self, seconds):
-        """The lines of rank 0 that are events, until all processes have ended, one has failed, or no event comes within
-        seconds()."""
-        deadline, ending, more = time.monotonic() + seconds(), None, True
+    def events(self, limit):
+        """The lines of rank 0 that are events, until all processes have ended, one has failed, or no event comes in time:
+        limit() returns the seconds, and what is said after them."""
+        (seconds, too_late), ending, more = limit(), None, True
+        deadline = time.monotonic() + seconds
         while not self.problem:
             try:
                 line = self._lines.get(timeout=0.02)
                 more = line is not None
                 if more and line.startswith("@plumbline"):
                     yield line
-                    deadline = time.monotonic() + seconds()
+                    seconds, too_late = limit()
+                    deadline = time.monotonic() + seconds
                 elif more and not self.hidden and HIDDEN.fullmatch(line[:200].rstrip()):
                     self.hidden = line[:200].rstrip()
                 continue
@@ -205,7 +217,7 @@ class Processes:
             if ending is not None and now > ending + GRACE:
                 return
             if now > deadline:
-                self.late = True
+                self.late = too_late
                 return
 
     def __enter__(self):
@@ -233,19 +245,32 @@ class Processes:
         if self.problem:
             return self.problem
         if self.late:
-            return "no event in time"
-        killed = next((-code for code in self.codes if code is not None and code < 0), None)
-        if killed:
-            return f"killed by signal {killed} ({signal.strsignal(killed)})"
-        failed = next((code for code in self.codes if code), 0)
-        words = last_words(self._log, self._log_begin, self.told)
-        return words if failed and words else f"ended with exit code {failed}"
+            return self.late
+        killed = next((rank for rank, code in enumerate(self.codes) if code is not None and code < 0), None)
+        if killed is not None:
+            return self._end_of(killed)
+        ended = [rank for rank, code in enumerate(self.codes) if code is not None]
+        failed = [rank for rank in ended if self.codes[rank]]
+        words = last_words(self._log, self._log_begin, self.told) if failed else ""
+        if not words:
+            return self._end_of((failed or ended)[0])
+        # A rank that ended without a word may be the cause of what another one says.
+        silent = [rank for rank in failed if f"rank {rank}: " not in log_from(self._log, self._log_begin)]
+        return "; ".join([*map(self._end_of, silent if len(self.codes) > 1 else ()), words])
+
+    def _end_of(self, rank):
+        code, who = self.codes[rank], f"rank {rank} " if len(self.codes) > 1 else ""
+        return f"{who}ended with exit code {code}" if code >= 0 else f"{who}killed by signal {-code} ({signal.strsignal(-code)})"
 
 
 def last_words(log, begin, told=()):
+    return reason_in(log_from(log, begin), told)
+
+
+def log_from(log, begin):
     with open(log, "rb") as file:
         file.seek(begin)
-        return reason_in(file.read().decode(errors="replace"), told)
+        return file.read().decode(errors="replace")
 
 
 def free_port():

@@ -47,8 +47,9 @@ def bf16_to_f32(bits):
 
 def f32_to_bf16(values):
     """The bits of the nearest bfloat16 numbers; of two that are equally near, the even one."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    values = np.asarray(values, dtype=np.float32)
+    bits = np.ascontiguousarray(values).view(np.uint32)  # which has a dimension, even if `values` has none
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).reshape(values.shape)
     return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
 
 

@@ -5,13 +5,16 @@ PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/py
 
 import json
 import os
+import re
 import shlex
 import sys
 import unittest
+import unittest.mock
 
 from wheel_support import PROGRAM, TOOL, TOY, InFolder, export, start
 
-from plumbline_case.results import KINDS  # after wheel_support, which finds the package
+from plumbline_case.backend import launched  # after wheel_support, which finds the package
+from plumbline_case.results import KINDS
 
 CASES = "exact-mlp-sum,exact-mlp-mean"
 
@@ -41,13 +44,19 @@ class Faulty(Toy):
         if fault == "hang": time.sleep(1000)
         if fault == "wait": time.sleep(self.timeout); raise TimeoutError("no message of rank 1")
         if fault == "none": return None
+        if fault == "text": return Results({"0/loss/-/0/loss": np.array("a")})
         if fault == "nothing": return Results()
         return super().run(case, prepared)
 
 class Split(Toy):
     """Every rank computes everything and delivers its share of the names; the last rank fails if it is told to."""
-    def run(self, case, prepared):
+    def run(self, case, prepared):  # Split
         assert self.world_size == case.ranks, self.world_size
+        if os.environ.get("FAULT") == "list": return [Results(), Results()]
+        if os.environ.get("FAULT") == "leave":
+            if self.rank == 1: os._exit(7)
+            time.sleep(1)
+            raise BrokenPipeError("a broken pipe")
         if os.environ.get("FAULT") == "rank" and self.rank == case.ranks - 1 and case.id == "exact-mlp-mean":
             raise ValueError("no more")
         results = super().run(case, prepared)
@@ -80,6 +89,9 @@ class StartsBadly(Toy):
 class PlansBadly(Toy):
     def why_not(self, case): return {}["plan"]
 
+class Needy(Toy):
+    def __init__(self, config): pass
+
 class NotABackend:
     pass
 '''
@@ -102,12 +114,16 @@ class Backends(InFolder):
         self.reports = 0
 
     def run_cases(self, spec, *more, **environment):
-        """(exit code, the sentences, standard error, the report's folder)"""
+        """(exit code, the sentences, standard error, the report's folder). Every failure has a command that repeats it."""
         self.reports += 1
         report = os.path.join(self.folder, f"{self.id()}-{self.reports}")
         words = [*TOOL, "run", "--backend", spec, "--corpus", self.corpus, "--report", report]
         done = start([*words, *more], **environment)
-        return done.returncode, done.stdout.splitlines()[:-1], done.stderr, report
+        lines = done.stdout.splitlines()[:-1]
+        sentences = [line for line in lines if not line.startswith("  repeat: ")]
+        failures = [line for line in sentences if line.split()[0] in ("FAIL", "ERROR", "TIMEOUT")]
+        self.assertEqual(len(lines) - len(sentences), len(failures), lines)
+        return done.returncode, sentences, done.stderr, report
 
     def faulty(self, name, **environment):
         return self.run_cases(f"{self.probes}:{name}", "--case", CASES, **environment)
@@ -141,8 +157,10 @@ class Backends(InFolder):
             ("exit", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): out of paper"),
             ("leave", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ended with exit code 0"),
             ("wait", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): TimeoutError: no message of rank 1"),
-            ("none", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): TypeError: run() returned NoneType; expected "),
-            ("hang", "TIMEOUT exact-mlp-mean x 1f1b (2 ranks, own): no event in time"),
+            ("none", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): TypeError: run() returned NoneType; expected "
+             f"plumbline_case.Results, or a list of 2, each rank's{line_of('def run(self, case, prepared):')}"),
+            ("text", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): FormatError: 0/loss/-/0/loss: expected an array of "),
+            ("hang", "TIMEOUT exact-mlp-mean x 1f1b (2 ranks, own): the case did not end within 10 s (--timeout)"),
             ("nothing", "FAIL exact-mlp-mean x 1f1b (2 ranks, own): step 0, stage 0, micro-batch 0: forward "),
         ):
             more = ["--timeout", "10"] if fault in ("hang", "wait") else []
@@ -175,13 +193,46 @@ class Backends(InFolder):
         self.assertEqual(code, 1)
         self.assertEqual(lines[0], f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 1: ValueError: no more{line_of('no more')}")
         self.assertTrue(lines[1].startswith("PASS exact-mlp-sum"), lines)
+        own = f"run() returned list of 2; expected plumbline_case.Results, since there are 2 processes: each returns those of its own rank"
+        for fault, said in (
+            ("list", f"rank 0: TypeError: {own}{line_of('def run(self, case, prepared):  # Split')}"),
+            ("leave", f"rank 1 ended with exit code 7; rank 0: BrokenPipeError: a broken pipe{line_of('a broken pipe')}"),
+        ):
+            _, lines, _, _ = self.run_cases(split, "--case", "exact-mlp-mean", "--ranks", "2", FAULT=fault)
+            self.assertEqual([re.sub("rank 1: TypeError", "rank 0: TypeError", line) for line in lines],
+                             [f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}"])  # fmt: skip
+
+    def test_the_command_that_repeats_a_failure(self):
+        words = ["--corpus", self.corpus, "--case", CASES, "--ranks", "2", "--timeout", "77"]
+        done = start([*TOOL, "run", "--backend", f"{self.probes}:Split", *words], FAULT="rank")
+        (line,) = (line for line in done.stdout.splitlines() if line.startswith("  repeat: plumbline-case "))
+        again = start([*TOOL, *shlex.split(line)[2:]], FAULT="rank")
+        self.assertEqual(again.stdout.splitlines()[:2], done.stdout.splitlines()[:2])
+        self.assertEqual(again.stdout.splitlines()[2:], ["1 error"])
+
+    def test_a_launcher_that_starts_one_process_is_refused(self):
+        words = ["run", "--backend", f"{TOY}:Toy", "--corpus", self.corpus, "--ranks", "2", "--launcher", "env A=1"]
+        done = start([*TOOL, *words])
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        self.assertIn("env does not start 2 ranks of `echo rank`: exited with code 0, they printed 1 lines; try: env", done.stderr)
+
+    def test_the_ranks_of_launchers(self):
+        for given, found in (
+            ({}, None),
+            ({"RANK": "1", "WORLD_SIZE": "2", "PMI_RANK": "0", "PMI_SIZE": "1"}, (1, 2)),
+            ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4)),
+            ({"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "4"}, (2, 4)),
+            ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),  # a batch script itself is no rank
+        ):
+            with unittest.mock.patch.dict(os.environ, given, clear=True):
+                self.assertEqual(launched(), found, given)
 
     def test_the_results_of_each_rank_from_one_process(self):
         code, lines, errors, report = self.faulty("AllRanks")
         self.assertEqual((code, len(lines)), (0, 2), (lines, errors))
         files = os.path.join(report, "results", "own-2", "1f1b", "exact-mlp-sum")
         self.assertEqual(sorted(os.listdir(files)), ["rank0.safetensors", "rank1.safetensors"])
-        for fault, words in ("copy", "rank 1: ranks disagree on 0/grad/"), ("few", "TypeError: run() returned list; expected "):
+        for fault, words in ("copy", "rank 0 and rank 1 disagree on 0/grad/"), ("few", "TypeError: run() returned list of 1; exp"):
             code, lines, _, _ = self.faulty("AllRanks", FAULT=fault)
             self.assertEqual(code, 1)
             self.assertIn(words, lines[0])
@@ -209,24 +260,52 @@ class Backends(InFolder):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(part, done.stderr)
 
-    def test_cases_as_tests(self):
+    def as_tests(self, name, *more, **environment):
         """The plugin is not installed here: -p loads what the entry point loads."""
-        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-rs", "-q", self.folder + "/empty"]
         os.makedirs(self.folder + "/empty", exist_ok=True)
-        options = ["--plumbline-corpus", self.corpus, "--plumbline-cases", CASES]
-        right = start([*plugin, *options, "--plumbline-backend", f"{TOY}:Toy"])
+        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-rs", "-q", self.folder + "/empty"]
+        options = ["--plumbline-corpus", self.corpus, "--plumbline-cases", CASES] if name else []
+        spec = ["--plumbline-backend", name if ":" in name else f"{self.probes}:{name}"] if name else []
+        return start([*plugin, *options, *spec, *more], **environment)
+
+    def test_cases_as_tests(self):
+        right = self.as_tests(f"{TOY}:Toy")
         self.assertEqual(right.returncode, 0, right.stdout)
         self.assertIn("2 passed", right.stdout)
-        wrong = start([*plugin, *options, "--plumbline-backend", f"{TOY}:WrongScale"])
+        wrong = self.as_tests(f"{TOY}:WrongScale")
         self.assertEqual(wrong.returncode, 1, wrong.stdout)
         self.assertIn("FAIL exact-mlp-sum x 1f1b (2 ranks, own): step 0: gradient `", wrong.stdout)
-        declined = start([*plugin, *options, "--plumbline-backend", f"{self.probes}:Declines"])
+        self.assertIn(f"  repeat: plumbline-case run --backend {TOY}:WrongScale --case exact-mlp-sum --schedule 1f1b", wrong.stdout)
+        self.assertIn("2 passed", self.as_tests("StartsFirst").stdout)
+        self.assertIn("no tests ran", self.as_tests("").stdout)
+
+    def test_cases_as_tests_that_end_the_process(self):
+        """In processes of their own: neither the session nor the other case ends with one."""
+        for fault, said in (
+            ("leave", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ended with exit code 0"),
+            ("kill", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): killed by signal 9"),
+            ("hang", "TIMEOUT exact-mlp-mean x 1f1b (2 ranks, own): the case did not end within 5 s (--plumbline-timeout)"),
+        ):
+            done = self.as_tests("Faulty", "--plumbline-timeout", "5", FAULT=fault)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn(said, done.stdout)
+            self.assertIn("1 failed, 1 passed", done.stdout)
+
+    def test_cases_as_tests_that_are_all_skipped_are_not_green(self):
+        declined = self.as_tests("Declines")
+        self.assertEqual(declined.returncode, 5, declined.stdout)
         self.assertIn("operators beyond those supported: aten::abs, aten::linear", declined.stdout)
         self.assertIn("2 skipped", declined.stdout)
-        started = start([*plugin, *options, "--plumbline-backend", f"{self.probes}:StartsFirst"])
-        self.assertIn("2 passed", started.stdout)
-        inert = start([sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder + "/empty"])
-        self.assertIn("no tests ran", inert.stdout)
+        self.assertIn("plumbline: no case was judged, so the backend has not passed", declined.stdout)
+        listed = self.as_tests("Declines", "--collect-only")
+        self.assertEqual(listed.returncode, 0, listed.stdout)
+        self.assertNotIn("no case was judged", listed.stdout)
+
+    def test_a_class_that_cannot_be_made_ends_pytest_in_a_line(self):
+        done = self.as_tests("Needy")
+        self.assertEqual(done.returncode, 4, done.stdout)
+        self.assertNotIn("INTERNALERROR", done.stdout + done.stderr)
+        self.assertIn("ERROR: describe: exited with code 1: TypeError: Needy.__init__() missing 1 required", done.stderr)
 
 
 if __name__ == "__main__":

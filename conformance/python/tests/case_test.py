@@ -18,6 +18,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
+from plumbline_case.case import EXTRAS, GIVENS  # noqa: E402
 from plumbline_case import FormatError, Results, bf16_to_f32, f32_to_bf16, load, read_tensors, write_tensors  # noqa: E402
 from plumbline_case.compare import differences  # noqa: E402
 from plumbline_case.examples.toy import Toy  # noqa: E402
@@ -100,6 +101,7 @@ class Files(unittest.TestCase):
         self.change("case.json", edit)
         case = load(self.case)
         self.assertEqual(case.extras(), {"class_weights", "clip", "loss_divisor", "loss_scale"})
+        self.assertLessEqual(case.extras(), set(EXTRAS))
         self.assertEqual((case.loss_divisor(0), case.loss_divisor(1)), (4.0, 1))
 
     def test_ways_to_give_a_batch_are_declined_unless_named(self):
@@ -117,6 +119,7 @@ class Files(unittest.TestCase):
         self.change("case.json", edit)
         case = load(self.case)
         self.assertEqual(case.givens(), {"divided", "whole_gradients", "some_gradients"})
+        self.assertLessEqual(case.givens(), set(GIVENS))
         self.assertEqual([case.needs_gradients(0, m) for m in (0, 1)], [True, False])
 
     def test_a_divisor_is_positive(self):
@@ -231,6 +234,10 @@ class Data(unittest.TestCase):
             self.assertFalse((np.abs(other - values) < np.abs(back - values)).any(), f"seed {seed}")
         self.assertEqual(list(bf16_to_f32(f32_to_bf16(np.float32([1 + 2**-8, 1 + 3 * 2**-8])))), [1, 1 + 2**-6])
         self.assertTrue(np.isnan(bf16_to_f32(f32_to_bf16(np.float32([float("nan")])))).all())
+        for shape in (), (1,), (2, 3):
+            self.assertEqual(f32_to_bf16(np.ones(shape, np.float32)).shape, shape)
+            self.assertEqual(bf16_to_f32(f32_to_bf16(np.ones(shape, np.float32))).shape, shape)
+        self.assertEqual(f32_to_bf16(np.float32([[1, 2], [3, 4]]).T).tolist(), [[0x3F80, 0x4040], [0x4000, 0x4080]])
 
     def test_the_toy_has_the_losses_of_early_stages(self):
         for name in ("exact-added-losses", "exact-local-losses-eval", "exact-read-after-eval"):

@@ -3,12 +3,19 @@
     PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p cli_test.py
 """
 
+import argparse
 import os
 import shlex
 import sys
 import unittest
 
 from wheel_support import TOOL, TOY, InFolder, export, start
+
+from plumbline_case import Backend  # after wheel_support, which finds the package
+from plumbline_case.case import EXTRAS, GIVENS
+from plumbline_case.cli import seconds
+from plumbline_case.examples.toy import Toy
+from plumbline_case.schema import FormatError
 
 BEGIN = "from plumbline_case.examples.toy import Toy\n"
 
@@ -52,6 +59,71 @@ class CommandLine(InFolder):
         ):
             self.assert_refused(self.run_case(spec), *parts)
 
+    def test_what_is_no_program(self):
+        self.written("beside.py", BEGIN + "class Mine(Toy): pass\n")
+        self.written("backend.toml", "")
+        for spec, part in (
+            ("backend.toml", "--backend backend.toml: plumbline-case takes no backend.toml, plumbline does; give FILE.py:CLASS"),
+            ("beside", "no program 'beside' in PATH, but there is a file beside.py: --backend beside.py"),
+            ("nothing", "no program 'nothing' in PATH; install it, or give its whole path; a class is FILE.py:CLASS or"),
+        ):
+            self.assert_refused(start([*TOOL, "run", "--backend", spec, "--corpus", self.corpus], self.folder), part)
+            doctor = start([*TOOL, "doctor", "--backend", spec, "--corpus", self.corpus], self.folder)
+            self.assertIn(f"failed     program: {part}", doctor.stdout)
+
+    def test_a_time_out_is_above_0(self):
+        done = self.run_case(self.one, "--timeout", "0")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("argument --timeout: expected a number of seconds above 0, got '0'", done.stderr)
+        for given in "-1", "nan", "inf", "soon":
+            with self.assertRaisesRegex(argparse.ArgumentTypeError, f"seconds above 0, got '{given}'"):
+                seconds(given)
+        self.assertEqual(seconds("0.5"), 0.5)
+
+    def test_the_verbs_have_help(self):
+        for option in "-h", "--help":
+            done = start([*TOOL, "backend", option])
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("plan --job J", done.stdout)
+
+    def test_a_misspelt_word_in_a_class(self):
+        for attributes, part in (
+            ({"steps": ("train", "training")}, "Mine.steps: 'training' is none of the 7 words; nearest: train, "),
+            ({"operators": ("linear",)}, "Mine.operators: 'linear' is none of the 34 words; nearest: aten::linear, "),
+            ({"losses": "mean"}, "Mine.losses: 'mean' is none of the 4 words; nearest: mse, "),
+            ({"dtypes": ["f32"]}, "Mine.dtypes: 'f32' is none of the 4 words; nearest: F32, "),
+            ({"extras": ("loss-divisor",)}, "Mine.extras: 'loss-divisor' is none of the 11 words; nearest: loss_divisor, "),
+            ({"givens": ("early_exit",)}, "Mine.givens: 'early_exit' is none of the 4 words; nearest: early_exits, "),
+            ({"deliver": ("loss",)}, "Mine.deliver: a Backend has no such attribute; nearest: delivers (begin one of your own "),
+            ({"operator": None}, "Mine.operator: a Backend has no such attribute; nearest: operators (begin one of your own "),
+        ):
+            with self.assertRaises(FormatError) as raised:
+                type("Mine", (Toy,), attributes)().describe()
+            self.assertEqual(str(raised.exception)[: len(part)], part)
+        helpers = {"cache": {}, "engine": None, "_operator": 1, "delivery": 2, "operator": lambda self: None}
+        type("Mine", (Toy,), helpers)().describe()
+        done = self.run_case(f"{self.names}:Deliver")
+        said = "plumbline-case: describe: exited with code 2: Deliver.deliver: a Backend has no such attribute; nearest: "
+        self.assertEqual((done.returncode, done.stdout, done.stderr[: len(said)]), (3, "", said))
+
+    def test_the_page_of_the_class_has_every_attribute_and_word(self):
+        """pydoc shows the docstring, and no comments."""
+        names = [name for name, value in vars(Backend).items() if not (name.startswith("_") or callable(value))]
+        self.assertGreater(len(names), 20)
+        for word in *names, *EXTRAS, *GIVENS:
+            self.assertRegex(Backend.__doc__, rf"\b{word}\b")
+
+    def test_schedules_that_no_case_has(self):
+        done = self.run_case(f"{self.names}:Capitals", "--schedule", "1f1b")
+        said = "no case (--schedule 1f1b) comes under the schedules of toy in NumPy: 1F1B; the corpus has 1f1b"
+        self.assertEqual((done.returncode, done.stderr), (2, f"plumbline-case: {said}\n"))
+
+    def test_a_file_that_python_cannot_read_has_its_place(self):
+        spec = self.written("cut.py", "\nclass Mine(")
+        done = self.run_case(spec)
+        said = "plumbline-case: describe: exited with code 1: SyntaxError: '(' was never closed (cut.py:2)\n"
+        self.assertEqual((done.returncode, done.stderr), (3, said))
+
     def test_an_import_that_fails_has_its_place(self):
         spec = self.written("needy.py", "\nimport no_such_module\n") + ":Mine"
         done = self.run_case(spec)
@@ -82,7 +154,7 @@ class CommandLine(InFolder):
         for name, status in ("Single", 0), ("Other", 2):
             done = self.run_case(f"{self.names}:{name}")
             self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        said = "no case comes under the schedules of toy in NumPy: gpipe; these cases have 1f1b"
+        said = "no case comes under the schedules of toy in NumPy: gpipe; the corpus has 1f1b"
         self.assertEqual(done.stderr, f"plumbline-case: {said}\n")
         done = self.run_case(f"{self.names}:Loss")
         self.assertIn("UNSUPPORTED 1 x: losses beyond those supported: sum", done.stdout)
@@ -102,6 +174,8 @@ class Single(Toy): schedules, delivers = ("1f1b"), ("loss")
 class Longer(Toy): schedules = ("1f1b-interleaved")
 class Other(Toy): schedules = ("gpipe")
 class Loss(Toy): losses = ("mse")
+class Deliver(Toy): deliver = ("loss",)
+class Capitals(Toy): schedules = ("1F1B",)
 class BadKey(Toy):
     def run(self, case, prepared):
         results = super().run(case, prepared)

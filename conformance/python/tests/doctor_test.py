@@ -78,7 +78,7 @@ class Doctor(InFolder):
 
     def test_a_backend_that_is_right(self):
         for spec, more, parts in (
-            (f"{TOY}:Toy", [], ("plan: exact-mlp-sum x 1f1b on 2 ranks is supported; of 3 cases 1 are\n", "files: 1, 48 ")),
+            (f"{TOY}:Toy", [], ("plan: exact-mlp-sum x 1f1b on 2 ranks is supported; of 3 runs 1 are\n", "files: 1, 48 ")),
             (f"{TOY}:Toy", ["--ranks", "2"], ("launcher: none: 2 processes\n", "result files: 2, 96 tensors\n")),
             ("mine.py:Some", [], ("schedules: 1f1b (without a case in this corpus: zb-v)\n",)),
             (f"'{sys.executable}' program.py", [], ("program: /",)),
@@ -97,7 +97,7 @@ class Doctor(InFolder):
             ("Kinds", "describe", "Kinds: describe: delivers[0]: expected one of", "; try: plumbline-case backend mine.py:Kinds"),
             ("Nobody", "program", "mine.py has no class Nobody", "it has Kinds, "),
             ("Orders", "schedules", "no case comes under 1fb1, which describe names; give some of 1f1b, or \"any\""),
-            ("Declines", "plan", "none of the 3 cases is supported", "; 1 x losses beyond those supported: sum"),
+            ("Declines", "plan", "none of the 3 runs is supported", "; 1 x losses beyond those supported: sum"),
             ("Plans", "plan", "exited with code 1: ValueError: no plan (mine.py:7); all that it wrote is in DIR/backend.log"),
             ("Fails", "run", f"ValueError: no room (mine.py:9); all that it wrote is in DIR/backend.log after: {again}Fails "),
             ("Undelivered", "keys", "are missing: 0/partial/0/0/layers.0.fc.bias, ", "let `delivers` not name partial"),

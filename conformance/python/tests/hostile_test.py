@@ -56,6 +56,7 @@ class Hostile(InFolder):
             with self.subTest(does):
                 words = ["--backend", self.backend, "--case", CASES, "--report", self.report()]
                 lines = self.tool("run", *words, DOES=does).stdout.splitlines()
+                self.assertTrue(lines.pop(1).startswith("  repeat: "))
                 self.assertEqual(lines[0], f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}")
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
 
@@ -85,7 +86,7 @@ class Hostile(InFolder):
                 self.assertIn(f"failed     result files: {said}", done.stdout)
 
     def test_events_behind_a_label_are_told(self):
-        launcher = """sh -c '"$@" | sed "s/^/[rank0]: /"' sh"""
+        launcher = """sh -c '(RANK=0 WORLD_SIZE=2 "$@" & RANK=1 WORLD_SIZE=2 "$@"; wait) | sed "s/^/[rank0]: /"' sh"""
         words = ["--backend", f"{TOY}:Toy", "--launcher", launcher, "--ranks", "2"]
         said = '"[rank0]: @plumbline case 0 begins" on standard output is no event, since other words precede it'
         run = self.tool("run", *words, "--case", CASES, "--report", self.report())

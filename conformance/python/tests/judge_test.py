@@ -22,6 +22,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
+from plumbline_case.case import load  # noqa: E402
 from plumbline_case.results import KINDS  # noqa: E402
 from plumbline_case.report_folder import Checker, left_nothing  # noqa: E402
 from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
@@ -154,10 +155,71 @@ class Judge(unittest.TestCase):
             file.write(encode_tensors(kept))
         checker = Checker(out, self.corpus)
         judged = checker.verdict(checker.record["runs"][0])
-        self.assertEqual(judged.status, "ERROR")
-        self.assertIn("replica 1 (rank 1) lacks 0/grad/", judged.clause)
-        theirs = plumbline("check", out)
-        self.assertIn(judged.clause + "\n", theirs.stdout + theirs.stderr)
+        self.assertEqual(judged.status, "FAIL")
+        self.assertRegex(judged.clause, r"^step 0: gradient `.* is missing .*\[replica 1 \(rank 1\) lacks 0/grad/")
+        self.assertIn(judged.sentence() + "\n", plumbline("check", out).stdout)
+
+    def changed(self, case, schedule, ranks):
+        """A function that runs the case anew, lets `change(results)` change those of one rank, and returns the verdict, which
+        has the sentence of `plumbline check`."""
+        out, pristine = (os.path.join(self.folder, f"{name}-{self._testMethodName}") for name in ("changed", "pristine"))
+        self.export(case, schedule, ranks)
+        plumbline("run", "--case", case, "--schedule", schedule, "--ranks", str(ranks), "--report", pristine)
+        self.assertEqual([said["status"] for said in report(pristine)], ["pass"])
+        for file in ("report.json", "results.jsonl"):
+            os.remove(os.path.join(pristine, file))
+
+        def verdict(rank, change):
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(pristine, out)
+            (path,) = glob.glob(os.path.join(out, "results", "*", schedule, case, f"rank{rank}.safetensors"))
+            results = read_tensors(path)
+            change(results)
+            with open(path, "wb") as file:
+                file.write(encode_tensors(results))
+            checker = Checker(out, self.corpus)
+            judged = checker.verdict(checker.record["runs"][0])
+            said = plumbline("check", out).stdout
+            if judged.status != "PASS":
+                self.assertIn(judged.sentence() + "\n", said)
+            else:
+                self.assertIn("+ pass 1\n", said)
+            return judged
+
+        return verdict
+
+    def test_copies_that_differ(self):
+        """The wrong copy is judged and named, whichever rank has it."""
+        verdict, key = self.changed("exact-tied", "1f1b", 2), "0/grad/-/-/tok.weight"
+        disagree = f"rank 0 and rank 1 disagree on {key} (copies of one tensor must be equal); judged: that of rank "
+        for rank in 0, 1:
+            judged = verdict(rank, lambda results: results.update({key: 2 * results[key]}))
+            self.assertEqual(judged.status, "FAIL")
+            self.assertRegex(judged.clause, r"^step 0: gradient `tok.weight` of stages 0, 1 f32.*; it is 2 times what is exp")
+            self.assertIn(f"[{disagree}{rank}]", judged.clause)
+            judged = verdict(rank, lambda results: results.pop(key))
+            self.assertEqual(judged.status, "FAIL")
+            self.assertRegex(judged.clause, r"^step 0: gradient `tok.weight` of stages 0, 1 f32\S* is missing")
+            self.assertIn(f"[rank {rank} has a copy of tok.weight but lacks {key}, which another rank has]", judged.clause)
+        expected = load(os.path.join(self.corpus, "exact-tied", "1f1b-2")).expected()
+        key, zeros = next((k, x.array) for k, x in expected.items() if "/grad/" in k and not x.array.all())
+        negative = np.where(zeros == 0, zeros.dtype.type(-0.0), zeros)
+        first, second = (verdict(rank, lambda results: results.update({key: negative})) for rank in (0, 1))
+        (judged,) = (judged for judged in (first, second) if judged.status != "PASS")  # the other rank has it alone
+        disagree = f"rank 0 and rank 1 disagree on {key} (copies of one tensor must be equal); judged: that of rank 1"
+        self.assertEqual((judged.status, judged.clause), ("FAIL", disagree), "equal as numbers, not bit for bit")
+
+    def test_a_result_under_another_key(self):
+        verdict = self.changed("exact-mlp-sum", "1f1b", 2)
+        judged = verdict(1, lambda results: results.update({"0/loss/1/3/loss": results.pop("0/loss/-/3/loss")}))
+        self.assertIn("micro-batch 3: loss `loss` f32[] was not expected; 0/loss/-/3/loss is missing (and 1 more", judged.clause)
+        judged = verdict(1, lambda results: results.update({"0/loss/1/3/loss": results["0/loss/-/3/loss"]}))
+        self.assertTrue(judged.clause.endswith("loss `loss` f32[] was not expected"), judged.clause)
+
+    def test_a_file_without_results(self):
+        judged = self.changed("exact-mlp-sum", "1f1b", 2)(1, dict.clear)
+        self.assertEqual(judged.status, "FAIL")
+        self.assertRegex(judged.clause, r" is missing \(and \d+ more tensors\) \[the file of rank 1 has no tensors\]$")
 
     def test_corrupted_results(self):
         """Against `plumbline check`, which judges the files that are there."""

@@ -70,7 +70,8 @@ std::vector<Labels::Label>* Labels::memory_of(size_t execution, const TracedTens
 std::vector<Labels::Label> Labels::labels_of(size_t execution, const TracedTensor& tensor) {
   std::vector<Label> found;
   const std::vector<Label>* const memory = memory_of(execution, tensor);
-  for_each_offset(tensor.layout, [&](int64_t offset) { found.push_back(memory ? memory->at(offset) : Label{kUnset, 0}); });
+  for_each_offset(tensor.layout,
+                  [&](int64_t offset) { found.push_back(memory ? memory->at(offset) : Label{kUnset, 0}); });
   return found;
 }
 
@@ -113,7 +114,8 @@ bool Labels::slices(const TracedTensor& tensor, int dim, const std::vector<Label
   return true;
 }
 
-RowType Labels::read_rows(const Executions& tensors, const std::vector<std::vector<Label>>& labels, const Power& power) {
+RowType Labels::read_rows(const Executions& tensors, const std::vector<std::vector<Label>>& labels,
+                          const Power& power) {
   RowType type{.kind = RowType::Kind::Rows, .power = power, .dim = dim_of_rows(tensors)};
   if (type.dim == -2) return refuse_("rows lie along several dimensions of an operand");
   if (type.dim == -1) return refuse_("some rows are chosen, as many for the whole batch as for a micro-batch");
@@ -127,11 +129,12 @@ RowType Labels::read_rows(const Executions& tensors, const std::vector<std::vect
     std::vector<int32_t> part;
     if (!slices(*tensors[m + 1], type.dim, labels[m + 1], part))
       return refuse_("rows do not lie along one dimension of an operand");
-    const bool fits = any == 0 ? part == cut(type.rows, m)
-                               : std::ranges::count(part, kAnyRow) == static_cast<int64_t>(part.size()) &&
-                                     static_cast<int64_t>(part.size()) * all ==
-                                         static_cast<int64_t>(type.rows.size()) * rows_[m];
-    if (!fits) return refuse_("micro-batch " + std::to_string(m) + " arranges its rows in another way than the whole batch");
+    const bool fits =
+        any == 0 ? part == cut(type.rows, m)
+                 : std::ranges::count(part, kAnyRow) == static_cast<int64_t>(part.size()) &&
+                       static_cast<int64_t>(part.size()) * all == static_cast<int64_t>(type.rows.size()) * rows_[m];
+    if (!fits)
+      return refuse_("micro-batch " + std::to_string(m) + " arranges its rows in another way than the whole batch");
   }
   return type;
 }
@@ -165,10 +168,10 @@ RowType Labels::read(const Executions& tensors) {
   const auto kind = kinds.contains(kSum) ? RowType::Kind::Sum : RowType::Kind::Replicated;
   if (same_sizes(tensors)) return {.kind = kind, .power = power};
   const int dim = dim_of_rows(tensors);
-  const bool repeated = dim >= 0 && kind == RowType::Kind::Replicated &&
-                        std::ranges::all_of(tensors, [dim](const TracedTensor* tensor) {
-                          return tensor->layout.strides[dim] == 0 || tensor->layout.sizes[dim] == 1;
-                        });
+  const bool repeated =
+      dim >= 0 && kind == RowType::Kind::Replicated && std::ranges::all_of(tensors, [dim](const TracedTensor* tensor) {
+        return tensor->layout.strides[dim] == 0 || tensor->layout.sizes[dim] == 1;
+      });
   if (repeated) return resized({.kind = kind, .power = power}, tensors);
   return refuse_("a value without rows is cut to the number of rows");
 }
@@ -240,8 +243,7 @@ void Labels::write_rows(size_t execution, const TracedTensor& tensor, int dim, i
 
 void Labels::forget(const Executions& tensors) {
   for (size_t e = 0; e < tensors.size(); ++e)
-    if (std::vector<Label>* const memory = memory_of(e, *tensors[e]))
-      std::ranges::fill(*memory, Label{kUnset, 0});
+    if (std::vector<Label>* const memory = memory_of(e, *tensors[e])) std::ranges::fill(*memory, Label{kUnset, 0});
 }
 
 }  // namespace plumbline::proof

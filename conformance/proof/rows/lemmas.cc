@@ -30,7 +30,9 @@ std::string leading(size_t rank, size_t count) {
   return letters(count) + none(rank - count);
 }
 
-size_t wrapped(int64_t dim, size_t rank) { return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim); }
+size_t wrapped(int64_t dim, size_t rank) {
+  return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
+}
 
 /// Every operand and result, of its own rank.
 Letters each(const OperatorCall& call, const auto& letters_of) {
@@ -193,8 +195,7 @@ Letters embedding_backward(const OperatorCall& call) {
 }
 /// One tensor of indices, in the first dimension; other forms: nothing is claimed.
 Letters index(const OperatorCall& call) {
-  if (call.operands.size() != 2)
-    return each(call, [](size_t rank) { return none(rank); });
+  if (call.operands.size() != 2) return each(call, [](size_t rank) { return none(rank); });
   const std::string places = letters(rank(call, 1)), rest = letters(rank(call, 0) - 1, places.size());
   return {{"X" + rest, places}, {places + rest}};
 }
@@ -278,22 +279,87 @@ Letters nll_loss_backward(const OperatorCall& call) {
   return all;
 }
 
-constexpr std::string_view kPointwise[] = {
-    "aten::abs", "aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor", "aten::div.Tensor_mode",
-    "aten::add.Scalar", "aten::sub.Scalar", "aten::mul.Scalar", "aten::div.Scalar", "aten::neg", "aten::reciprocal",
-    "aten::addcmul", "aten::addcdiv", "aten::lerp.Scalar", "aten::lerp.Tensor", "aten::where.self",
-    "aten::clamp", "aten::clamp_min", "aten::clamp_max", "aten::maximum", "aten::minimum", "aten::masked_fill.Scalar",
-    "aten::remainder.Scalar", "aten::remainder.Tensor", "aten::fmod.Scalar", "aten::floor", "aten::ceil", "aten::round",
-    "aten::trunc", "aten::sgn", "aten::sign", "aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor", "aten::sqrt",
-    "aten::rsqrt", "aten::exp", "aten::expm1", "aten::log", "aten::log1p", "aten::sin", "aten::cos", "aten::erf",
-    "aten::tanh", "aten::tanh_backward", "aten::sigmoid", "aten::sigmoid_backward", "aten::relu",
-    "aten::threshold_backward", "aten::gelu", "aten::gelu_backward", "aten::silu", "aten::silu_backward",
-    "aten::elu", "aten::elu_backward", "aten::leaky_relu", "aten::leaky_relu_backward", "aten::softplus",
-    "aten::softplus_backward", "aten::hardtanh", "aten::hardtanh_backward",
-    "aten::eq.Scalar", "aten::eq.Tensor", "aten::ne.Scalar", "aten::ne.Tensor", "aten::lt.Scalar", "aten::lt.Tensor",
-    "aten::le.Scalar", "aten::le.Tensor", "aten::gt.Scalar", "aten::gt.Tensor", "aten::ge.Scalar", "aten::ge.Tensor",
-    "aten::logical_not", "aten::logical_and", "aten::logical_or", "aten::bitwise_not", "aten::bitwise_and.Tensor",
-    "aten::bitwise_or.Tensor", "aten::isnan", "aten::isinf"};
+constexpr std::string_view kPointwise[] = {"aten::abs",
+                                           "aten::add.Tensor",
+                                           "aten::sub.Tensor",
+                                           "aten::mul.Tensor",
+                                           "aten::div.Tensor",
+                                           "aten::div.Tensor_mode",
+                                           "aten::add.Scalar",
+                                           "aten::sub.Scalar",
+                                           "aten::mul.Scalar",
+                                           "aten::div.Scalar",
+                                           "aten::neg",
+                                           "aten::reciprocal",
+                                           "aten::addcmul",
+                                           "aten::addcdiv",
+                                           "aten::lerp.Scalar",
+                                           "aten::lerp.Tensor",
+                                           "aten::where.self",
+                                           "aten::clamp",
+                                           "aten::clamp_min",
+                                           "aten::clamp_max",
+                                           "aten::maximum",
+                                           "aten::minimum",
+                                           "aten::masked_fill.Scalar",
+                                           "aten::remainder.Scalar",
+                                           "aten::remainder.Tensor",
+                                           "aten::fmod.Scalar",
+                                           "aten::floor",
+                                           "aten::ceil",
+                                           "aten::round",
+                                           "aten::trunc",
+                                           "aten::sgn",
+                                           "aten::sign",
+                                           "aten::pow.Tensor_Scalar",
+                                           "aten::pow.Tensor_Tensor",
+                                           "aten::sqrt",
+                                           "aten::rsqrt",
+                                           "aten::exp",
+                                           "aten::expm1",
+                                           "aten::log",
+                                           "aten::log1p",
+                                           "aten::sin",
+                                           "aten::cos",
+                                           "aten::erf",
+                                           "aten::tanh",
+                                           "aten::tanh_backward",
+                                           "aten::sigmoid",
+                                           "aten::sigmoid_backward",
+                                           "aten::relu",
+                                           "aten::threshold_backward",
+                                           "aten::gelu",
+                                           "aten::gelu_backward",
+                                           "aten::silu",
+                                           "aten::silu_backward",
+                                           "aten::elu",
+                                           "aten::elu_backward",
+                                           "aten::leaky_relu",
+                                           "aten::leaky_relu_backward",
+                                           "aten::softplus",
+                                           "aten::softplus_backward",
+                                           "aten::hardtanh",
+                                           "aten::hardtanh_backward",
+                                           "aten::eq.Scalar",
+                                           "aten::eq.Tensor",
+                                           "aten::ne.Scalar",
+                                           "aten::ne.Tensor",
+                                           "aten::lt.Scalar",
+                                           "aten::lt.Tensor",
+                                           "aten::le.Scalar",
+                                           "aten::le.Tensor",
+                                           "aten::gt.Scalar",
+                                           "aten::gt.Tensor",
+                                           "aten::ge.Scalar",
+                                           "aten::ge.Tensor",
+                                           "aten::logical_not",
+                                           "aten::logical_and",
+                                           "aten::logical_or",
+                                           "aten::bitwise_not",
+                                           "aten::bitwise_and.Tensor",
+                                           "aten::bitwise_or.Tensor",
+                                           "aten::isnan",
+                                           "aten::isinf"};
 
 std::map<std::string_view, RowLemma> make_lemmas() {
   std::map<std::string_view, RowLemma> all = {

@@ -26,8 +26,8 @@ inline constexpr int kLemmasVersion = 1;
 /// What a lemma may look at: a call without the content of its tensors.
 struct OperatorCall {
   const c10::FunctionSchema& schema;
-  const std::vector<c10::IValue>& arguments;    ///< of which tensors are not read
-  std::vector<std::optional<Sizes>> operands;   ///< all tensors among the arguments, in order; nullopt: undefined
+  const std::vector<c10::IValue>& arguments;   ///< of which tensors are not read
+  std::vector<std::optional<Sizes>> operands;  ///< all tensors among the arguments, in order; nullopt: undefined
   std::vector<std::optional<Sizes>> results;
 };
 

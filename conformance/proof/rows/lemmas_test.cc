@@ -67,8 +67,7 @@ Applied apply(RowLemma lemma, const OperatorSample& sample, const SampleSizes& s
   // Operands that the operator writes must not change those that are divided.
   const auto copy = [](const at::Tensor& tensor, size_t) { return tensor.defined() ? tensor.clone() : tensor; };
   applied.results = call_operator(sample, mapped(applied.arguments, copy));
-  OperatorCall call{
-      .schema = schema_of(sample), .arguments = applied.arguments, .operands = {}, .results = {}};
+  OperatorCall call{.schema = schema_of(sample), .arguments = applied.arguments, .operands = {}, .results = {}};
   mapped(applied.arguments, [&](const at::Tensor& tensor, size_t) {
     applied.operands.push_back(tensor);
     call.operands.push_back(sizes_of(tensor));
@@ -146,9 +145,10 @@ bool holds(const Applied& applied, char letter, int64_t all, int64_t cut) {
 
 /// Whether no result depends on the operands of which the lemma says so.
 bool unread_holds(const Applied& applied) {
-  const Tensors others = call_operator(applied.sample, mapped(applied.arguments, [&](const at::Tensor& tensor, size_t k) {
-                                         return applied.letters.unread.contains(k) ? tensor + 1 : tensor;
-                                       }));
+  const Tensors others =
+      call_operator(applied.sample, mapped(applied.arguments, [&](const at::Tensor& tensor, size_t k) {
+                      return applied.letters.unread.contains(k) ? tensor + 1 : tensor;
+                    }));
   for (size_t r = 0; r < others.size(); ++r)
     if (others[r].defined() && !same_numbers(others[r], applied.results[r])) return false;
   return true;
@@ -214,9 +214,13 @@ struct Planted {
 
 const Planted kPlanted[] = {
     {"aten::_softmax", "a softmax acts on each element alone",
-     [](const OperatorCall& call) { return Letters{{letters(call.operands[0]->size())}, {letters(call.results[0]->size())}}; }},
+     [](const OperatorCall& call) {
+       return Letters{{letters(call.operands[0]->size())}, {letters(call.results[0]->size())}};
+     }},
     {"aten::cumsum", "a running sum acts on each element alone",
-     [](const OperatorCall& call) { return Letters{{letters(call.operands[0]->size())}, {letters(call.results[0]->size())}}; }},
+     [](const OperatorCall& call) {
+       return Letters{{letters(call.operands[0]->size())}, {letters(call.results[0]->size())}};
+     }},
     {"aten::native_batch_norm", "batch norm acts on each row alone",
      [](const OperatorCall&) { return Letters{{"nXX", "X", "X", "X", "X"}, {"nXX", "X", "X"}}; }},
     {"aten::mean", "the mean of parts is a mean with equal weights",
@@ -224,7 +228,9 @@ const Planted kPlanted[] = {
     {"aten::amax", "the largest is a sum of the largest",
      [](const OperatorCall& call) { return Letters{{"ab"}, {call.results[0]->size() == 2 ? ".b" : "a"}}; }},
     {"aten::addmm", "the summand is divided along the common dimension",
-     [](const OperatorCall& call) { return Letters{{call.operands[0]->size() == 2 ? "nm" : "m", "nk", "km"}, {"nm"}}; }},
+     [](const OperatorCall& call) {
+       return Letters{{call.operands[0]->size() == 2 ? "nm" : "m", "nk", "km"}, {"nm"}};
+     }},
     {"aten::mse_loss_backward", "a mean's gradient does not depend on the number of rows",
      [](const OperatorCall& call) {
        const std::string of = letters(call.results[0]->size());
@@ -232,13 +238,13 @@ const Planted kPlanted[] = {
      }},
     {"aten::nll_loss_forward", "a mean over targets has the weights of rows",
      [](const OperatorCall& call) {
-       return Letters{.operands = {"nX", "n", "X"}, .results = {call.results[0]->empty() ? "" : "n", ""}, .averaged = "n"};
+       return Letters{
+           .operands = {"nX", "n", "X"}, .results = {call.results[0]->empty() ? "" : "n", ""}, .averaged = "n"};
      }},
     {"aten::nll_loss_backward", "a mean's gradient does not read the number of targets",
      [](const OperatorCall& call) {
-       return Letters{.operands = {call.operands[0]->empty() ? "" : "n", "nX", "n", "", ""},
-                      .results = {"nX"},
-                      .unread = {4}};
+       return Letters{
+           .operands = {call.operands[0]->empty() ? "" : "n", "nX", "n", "", ""}, .results = {"nX"}, .unread = {4}};
      }},
     {"aten::embedding", "the table may be divided along its entries",
      [](const OperatorCall&) { return Letters{{"vX", "ab"}, {"abX"}}; }},

@@ -14,7 +14,7 @@ namespace plumbline::proof {
 /// What each micro-batch has of something that adds up over the batch: its rows, or its targets that count. The parts
 /// of a share add up to 1.
 struct Share {
-  std::string of;  ///< "rows", or the operator that divided by it
+  std::string of;               ///< "rows", or the operator that divided by it
   std::vector<Rational> parts;  ///< by micro-batch
 };
 
@@ -41,9 +41,9 @@ struct RowType {
   };
   Kind kind = Kind::Replicated;
   Power power = {};
-  int dim = 0;                   ///< of Rows
+  int dim = 0;                     ///< of Rows
   std::vector<int32_t> rows = {};  ///< of Rows: the row of each slice; kAnyRow for all if the slices are equal
-  int cause = -1;                ///< of NotSeparable
+  int cause = -1;                  ///< of NotSeparable
 
   bool is(Kind other) const { return kind == other; }
 };

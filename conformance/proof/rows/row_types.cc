@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "conformance/proof/rows/application.h"
 #include "conformance/proof/rows/labels.h"
 #include "conformance/proof/rows/lemmas.h"
-#include "conformance/proof/sums/linear_operators.h"
 #include "runtime/error.h"
 
 namespace plumbline::proof {
@@ -17,27 +17,15 @@ using MarkKind = TracedMark::Kind;
 
 /// Arguments that name the sizes of a result. They may differ with the rows: the result's sizes are checked.
 bool names_sizes(const std::string& argument) {
-  static constexpr std::array<std::string_view, 6> kNames = {"size",      "sizes",      "input_sizes",
+  static constexpr std::array<std::string_view, 6> kNames = {"size",       "sizes",      "input_sizes",
                                                              "self_sizes", "input_size", "N"};
   return std::ranges::find(kNames, argument) != kNames.end();
 }
 
-const Linear* linearity(const std::string& op) {
-  const auto known = linear_operators().find(op);
-  return known == linear_operators().end() ? nullptr : &known->second;
-}
-
-/// One operand of the call in all executions, and its type.
-struct Operand {
-  Executions tensors;
-  RowType type;
-  std::string letters;
-};
-
 class Pass {
  public:
   Pass(const Trace& whole, const std::vector<const Trace*>& parts, const std::vector<int64_t>& rows)
-      : rows_(rows), labels_(rows, [this](const std::string& why) { return refuse(why); }) {
+      : labels_(rows, [this](const std::string& why) { return refuse(why); }) {
     traces_.push_back(&whole);
     traces_.insert(traces_.end(), parts.begin(), parts.end());
     Rational all = 0;
@@ -119,7 +107,8 @@ class Pass {
         fixed_.emplace(tensors[0]->storage, mark.name);
         break;
       case MarkKind::Rows:
-        for (size_t e = 0; e < marks.size(); ++e) labels_.write_rows(e, marks[e]->tensor, mark.dim, marks[e]->first_row);
+        for (size_t e = 0; e < marks.size(); ++e)
+          labels_.write_rows(e, marks[e]->tensor, mark.dim, marks[e]->first_row);
         break;
       case MarkKind::Loss:
         types_.losses[mark.name] = as_sum(labels_.read(tensors));
@@ -187,8 +176,7 @@ class Pass {
       for (size_t k = 0; k < all.size(); ++k)
         if (all[k]->storage >= 0) operands[k].tensors.push_back(all[k]);
     }
-    const bool overwrites = writes_first() && (call.kind == Kind::Fills ||
-                                               call.kind == Kind::Copies || call.draws);
+    const bool overwrites = writes_first() && (call.kind == Kind::Fills || call.kind == Kind::Copies || call.draws);
     for (size_t k = 0; k < operands.size(); ++k) {
       Executions& tensors = operands[k].tensors;
       if (k == 0 && overwrites) tensors.clear();
@@ -307,8 +295,9 @@ class Pass {
   void add_number(std::vector<Operand>& operands) {
     numbers_.clear();
     for (const TracedCall* call : calls_) {
-      TracedTensor number{.number = call->arguments.at(1).toScalar().toDouble(), .literal = true};
-      numbers_.push_back(std::move(number));
+      numbers_.emplace_back();
+      numbers_.back().number = call->arguments.at(1).toScalar().toDouble();
+      numbers_.back().literal = true;
     }
     Executions tensors;
     for (const TracedTensor& number : numbers_) tensors.push_back(&number);
@@ -358,7 +347,14 @@ class Pass {
       if (letters.unread.contains(k)) operands[k].tensors.clear();
     }
     std::erase_if(operands, [](const Operand& operand) { return operand.tensors.empty(); });
-    return Application(*this, operands, letters).results();
+    const AppliedCall applied{
+        .calls = calls_,
+        .first_result = first_result(),
+        .shares_of_rows = types_.shares[kRows].parts,
+        .refuse = [this](const std::string& why) { return refuse(why); },
+        .share_of = [this](const Executions& tensors) { return share_of(tensors); },
+        .resized = [this](const RowType& type, const Executions& tensors) { return labels_.resized(type, tensors); }};
+    return apply_lemma(applied, std::move(operands), letters);
   }
 
   /// The share that each micro-batch has of a sum, of which tensors hold the numbers.
@@ -379,213 +375,10 @@ class Pass {
     return Power{{counts_[place], 1}};
   }
 
-  /// One lemma and one set of operands, of which none is not separable.
-  class Application {
-   public:
-    Application(Pass& pass, std::vector<Operand>& operands, const Letters& letters)
-        : pass_(pass), operands_(operands), letters_(letters), linear_(linearity(pass.calls_[0]->op)) {}
-
-    std::vector<RowType> results() {
-      take_factors();
-      if (!find_rows()) return pass_.all_results(refused_);
-      const bool has_sum = std::ranges::any_of(operands_, [](const Operand& o) { return o.type.is(RowKind::Sum); });
-      if (has_sum) return pass_.all_results(sum());
-      const std::optional<Power> power = common_power();
-      if (!power) return pass_.all_results(refused_);
-      if (letter_ == 0) return pass_.all_results(without_rows(*power));
-      return with_rows(*power);
-    }
-
-   private:
-    bool refuse(const std::string& why) {
-      refused_ = pass_.refuse(why);
-      return false;
-    }
-
-    std::string number(const Operand& operand) const { return std::to_string(&operand - operands_.data()); }
-
-    /// Numbers by which the call multiplies or divides; of a sum over the rows, every micro-batch divides by its own part.
-    void take_factors() {
-      const std::string& op = pass_.calls_[0]->op;
-      if (op == "aten::mul.Scalar") factor_ = std::exchange(operands_.back().type.power, {});
-      const bool quotient = (op == "aten::div.Tensor" || op == "aten::div.Scalar") && operands_.size() == 2;
-      const bool counted = letters_.divided_by_operand && *letters_.divided_by_operand < letters_.operands.size();
-      if (!quotient && !counted) return;
-      Operand& divisor = operands_.back();
-      if (divisor.type.is(RowKind::Replicated)) {
-        factor_ = Power{} - std::exchange(divisor.type.power, {});
-      }
-      if (!divisor.type.is(RowKind::Sum) || !is_one(divisor.type.power)) return;
-      const std::optional<Power> share = pass_.share_of(divisor.tensors);
-      if (!share) return;
-      factor_ = *share;
-      divisor.type = {};
-      divisor.letters.assign(divisor.letters.size(), '.');
-      return;
-    }
-
-    /// The letter along which the operands with rows are divided.
-    bool find_rows() {
-      const Operand* first = nullptr;
-      for (const Operand& operand : operands_) {
-        if (!operand.type.is(RowKind::Rows)) continue;
-        const char letter = operand.letters.at(operand.type.dim);
-        if (letter == 'X' || letter == '.')
-          return refuse("mixes rows: they lie along dimension " + std::to_string(operand.type.dim) + " of operand " +
-                        number(operand));
-        const bool any = operand.type.rows.at(0) == kAnyRow;
-        if (first == nullptr) {
-          letter_ = letter;
-          rows_ = operand.type.rows;
-          first = &operand;
-        } else if (letter != letter_) {
-          return refuse("rows of operand " + number(*first) + " meet other rows of operand " + number(operand));
-        } else if (rows_[0] == kAnyRow) {
-          rows_ = operand.type.rows;
-        } else if (!any && rows_ != operand.type.rows) {
-          return refuse("operands " + number(*first) + " and " + number(operand) + " arrange rows in different ways");
-        }
-      }
-      if (first == nullptr) return true;
-      for (const Operand& operand : operands_) {
-        if (operand.type.is(RowKind::Sum))
-          return refuse("rows of operand " + number(*first) + " meet a sum over all rows, operand " + number(operand));
-        if (operand.type.is(RowKind::Replicated) && operand.letters.find(letter_) != std::string::npos)
-          return refuse("operand " + number(operand) + " has no rows where operand " + number(*first) + " has them");
-      }
-      return true;
-    }
-
-    /// The power of a result that is made of rows or of values without rows.
-    std::optional<Power> common_power() {
-      Power power = factor_;
-      if (linear_ != nullptr && linear_->jointly) {
-        const Operand* first = nullptr;
-        for (const Operand& operand : operands_) {
-          if (operand.type.is(RowKind::Zero)) continue;
-          if (first == nullptr) first = &operand;
-          if (operand.type.power != first->type.power) {
-            refuse("operands " + number(*first) + " and " + number(operand) + " have different weights in a micro-batch");
-            return std::nullopt;
-          }
-        }
-        return first == nullptr ? power : power + first->type.power;
-      }
-      for (size_t k = 0; k < operands_.size(); ++k) {
-        const RowType& type = operands_[k].type;
-        if (type.is(RowKind::Zero) || is_one(type.power)) continue;
-        if (linear_ == nullptr || std::ranges::find(linear_->operands, k) == linear_->operands.end()) {
-          refuse("is not linear in operand " + std::to_string(k) + ", which has another weight in a micro-batch");
-          return std::nullopt;
-        }
-        power = power + type.power;
-      }
-      return power;
-    }
-
-    /// The type of all results if an operand is a sum over the rows.
-    RowType sum() {
-      RowType result{.kind = RowKind::Sum, .power = factor_};
-      if (linear_ != nullptr && linear_->jointly) {
-        const auto one = std::ranges::find_if(operands_, [](const Operand& o) { return o.type.is(RowKind::Sum); });
-        for (const Operand& operand : operands_) {
-          const RowType& type = operand.type;
-          const bool fits = type.is(RowKind::Zero) || (type.is(RowKind::Sum) && type.power == one->type.power) ||
-                            (type.is(RowKind::Replicated) && is_share(one->type.power - type.power));
-          if (!fits)
-            return pass_.refuse("adds operand " + number(operand) + ", which micro-batches weight otherwise than the sum "
-                                "over rows in operand " + number(*one));
-        }
-        result.power = result.power + one->type.power;
-        return result;
-      }
-      int sums = 0;
-      for (size_t k = 0; k < operands_.size(); ++k) {
-        const RowType& type = operands_[k].type;
-        sums += type.is(RowKind::Sum) ? 1 : 0;
-        const bool plain = type.is(RowKind::Zero) || (type.is(RowKind::Replicated) && is_one(type.power));
-        const bool linear = linear_ != nullptr && std::ranges::find(linear_->operands, k) != linear_->operands.end();
-        if (!plain && !linear)
-          return pass_.refuse("is not linear in operand " + std::to_string(k) + ", a sum over the rows");
-        if (sums > 1) return pass_.refuse("multiplies two sums over the rows");
-        result.power = result.power + type.power;
-      }
-      return result;
-    }
-
-    static bool is_share(const Power& power) { return power.size() == 1 && power.begin()->second == 1; }
-
-    /// Operands without rows and zeros.
-    RowType without_rows(const Power& power) {
-      const bool has_zero = std::ranges::any_of(operands_, [](const Operand& o) { return o.type.is(RowKind::Zero); });
-      RowType type{.power = power};
-      const Executions tensors = pass_.first_result();
-      if (!has_zero || std::ranges::all_of(tensors, [&](const TracedTensor* tensor) {
-            return tensor->layout.sizes == tensors[0]->layout.sizes;
-          }))
-        return type;
-      // Zeros of as many slices as there are rows: by the lemma, equal slices of the result.
-      const int dim = dim_of_rows(tensors);
-      if (dim < 0 || letters_.results.at(0).at(dim) == 'X')
-        return pass_.refuse("a result has other sizes for a micro-batch than for the whole batch");
-      return pass_.labels_.resized(type, tensors);
-    }
-
-    std::vector<RowType> with_rows(Power power) {
-      if (letters_.averaged.find(letter_) != std::string::npos) {
-        if (!sizes_are_shares()) return pass_.all_results(refused_);
-        power = power + Power{{kRows, 1}};
-      }
-      std::vector<RowType> results;
-      Power count;
-      if (letters_.divided_by_result) {
-        Executions tensors;
-        for (const TracedCall* call : pass_.calls_) tensors.push_back(&call->results.at(*letters_.divided_by_result));
-        const std::optional<Power> share = pass_.share_of(tensors);
-        if (!share) return pass_.all_results(pass_.refuse("divides by a sum over the rows that is 0"));
-        count = *share;
-      }
-      for (size_t r = 0; r < letters_.results.size(); ++r) {
-        const size_t dim = letters_.results[r].find(letter_);
-        RowType type{.kind = dim == std::string::npos ? RowKind::Sum : RowKind::Rows, .power = power};
-        if (r != letters_.divided_by_result) type.power = type.power + count;
-        if (type.is(RowKind::Rows)) {
-          type.dim = static_cast<int>(dim);
-          type.rows = rows_;
-        }
-        results.push_back(std::move(type));
-      }
-      return results;
-    }
-
-    /// Whether each micro-batch has its share of rows in the dimension that is averaged.
-    bool sizes_are_shares() {
-      for (const Operand& operand : operands_) {
-        if (!operand.type.is(RowKind::Rows)) continue;
-        const int dim = operand.type.dim;
-        for (size_t m = 0; m < pass_.rows_.size(); ++m)
-          if (Rational(operand.tensors[m + 1]->layout.sizes[dim], operand.tensors[0]->layout.sizes[dim]) !=
-              pass_.types_.shares[kRows].parts[m])
-            return refuse("averages over slices of which rows have different numbers");
-      }
-      return true;
-    }
-
-    Pass& pass_;
-    std::vector<Operand>& operands_;
-    const Letters& letters_;
-    const Linear* linear_;
-    char letter_ = 0;
-    std::vector<int32_t> rows_;
-    Power factor_;  ///< by which the call multiplies besides, a quotient for example
-    RowType refused_;
-  };
-
   std::vector<const Trace*> traces_;  ///< first of the whole batch
-  std::vector<int64_t> rows_;
   Labels labels_;
   StepTypes types_;
-  std::map<int, std::string> fixed_;  ///< storages of parameters, buffers and replicated inputs
+  std::map<int, std::string> fixed_;               ///< storages of parameters, buffers and replicated inputs
   std::map<std::pair<int, int64_t>, int> counts_;  ///< shares by the place of their sum
   std::vector<const TracedCall*> calls_;
   std::vector<TracedTensor> numbers_;  ///< that the present call multiplies or divides by, by execution

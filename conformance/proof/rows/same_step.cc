@@ -80,8 +80,8 @@ class Steps {
     std::vector<Execution> parts;
     int64_t first_row = 0;
     for (const models::Batch& chunk : reference::divide(case_, model_, batch, case_.microbatches, /*training=*/true)) {
-      parts.push_back(execute(chunk, first_row, reference::loss_weight(case_, model_, chunk, batch) / parts_of_step,
-                              divisor));
+      parts.push_back(
+          execute(chunk, first_row, reference::loss_weight(case_, model_, chunk, batch) / parts_of_step, divisor));
       first_row += parts.back().rows;
     }
     Gap gap;
@@ -100,14 +100,13 @@ class Steps {
     return reference::model_of(c, seed, reference::saved_state(c, seed));
   }
 
-  reference::NamedTensors parameters() const {
-    return reference::first_names(model_.module->named_parameters());
-  }
+  reference::NamedTensors parameters() const { return reference::first_names(model_.module->named_parameters()); }
   reference::NamedTensors buffers() const { return reference::first_names(model_.module->named_buffers()); }
 
   static models::Batch in_float64(const models::Batch& batch) {
     models::Batch out;
-    for (const at::Tensor& input : batch.inputs) out.inputs.push_back(reference::converted(input, reference::Dtype::F64));
+    for (const at::Tensor& input : batch.inputs)
+      out.inputs.push_back(reference::converted(input, reference::Dtype::F64));
     out.target = reference::converted(batch.target, reference::Dtype::F64);
     return out;
   }
@@ -241,8 +240,8 @@ class Steps {
       proof.module = cause->module;
       return proof;
     }
-    const auto other = std::ranges::find_if(
-        proof.weights, [](const LossWeight& weight) { return weight.needed != weight.used; });
+    const auto other =
+        std::ranges::find_if(proof.weights, [](const LossWeight& weight) { return weight.needed != weight.used; });
     if (other == proof.weights.end()) return proof;
     proof.answer = StepAnswer::Differs;
     proof.why = other->loss + " of micro-batch " + std::to_string(other->microbatch) + " needs the weight " +
@@ -257,8 +256,8 @@ class Steps {
     for (const auto& [name, type] : types.losses) {
       if (type.is(RowType::Kind::NotSeparable)) continue;
       for (size_t m = 0; m < parts.size(); ++m)
-        proof.weights.push_back({name, static_cast<int>(m),
-                                 exact(whole.weight) * value_of(type.power, types.shares, m), exact(parts[m].weight)});
+        proof.weights.push_back({name, static_cast<int>(m), exact(whole.weight) * value_of(type.power, types.shares, m),
+                                 exact(parts[m].weight)});
     }
   }
 

@@ -33,15 +33,15 @@ struct LossWeight {
 
 struct StepProof {
   StepAnswer answer = StepAnswer::Same;
-  std::string why;                  ///< one line; empty if the same
-  std::string op, module;           ///< that is to blame, if an operator is
-  std::vector<LossWeight> weights;  ///< of the first train step, or of the first that is not the same
+  std::string why;                     ///< one line; empty if the same
+  std::string op, module;              ///< that is to blame, if an operator is
+  std::vector<LossWeight> weights;     ///< of the first train step, or of the first that is not the same
   std::vector<std::string> gradients;  ///< the parameters whose gradients separate
-  size_t values = 0;                ///< of all steps, that have a type
-  std::set<std::string> lemmas;     ///< the operators whose lemmas were used
-  /// In this run, in float64: how far the gradients of the whole batch, and the buffers after it, are from the sum of the
-  /// gradients of the micro-batches, as the engine weights them, and from the buffers after all of them. The norm of the
-  /// difference over the norm of the former.
+  size_t values = 0;                   ///< of all steps, that have a type
+  std::set<std::string> lemmas;        ///< the operators whose lemmas were used
+  /// In this run, in float64: how far the gradients of the whole batch, and the buffers after it, are from the sum of
+  /// the gradients of the micro-batches, as the engine weights them, and from the buffers after all of them. The norm
+  /// of the difference over the norm of the former.
   double difference = 0;
 };
 

@@ -38,15 +38,15 @@ struct TracedTensor {
 
 struct TracedCall {
   const c10::FunctionSchema* schema = nullptr;
-  std::string op;                         ///< functional_name()
-  std::vector<c10::IValue> arguments = {};     ///< tensors are None
+  std::string op;                                       ///< functional_name()
+  std::vector<c10::IValue> arguments = {};              ///< tensors are None
   std::vector<std::vector<TracedTensor>> tensors = {};  ///< by argument
-  std::vector<TracedTensor> results = {};      ///< without numbers
+  std::vector<TracedTensor> results = {};               ///< without numbers
   Kind kind = Kind::Computes;
-  std::optional<double> fill = {};        ///< the number of an operator that fills
-  bool gives_numbers = false;             ///< a result is no tensor
-  bool draws = false;                     ///< random numbers
-  std::string module = {};                     ///< whose forward it belongs to: "layers.2", empty: outside of all
+  std::optional<double> fill = {};  ///< the number of an operator that fills
+  bool gives_numbers = false;       ///< a result is no tensor
+  bool draws = false;               ///< random numbers
+  std::string module = {};          ///< whose forward it belongs to: "layers.2", empty: outside of all
   bool backward = false;
 };
 
@@ -95,7 +95,7 @@ class Tracer : public capture::Interposer, public capture::ModuleObserver {
   std::vector<c10::Storage> kept_;
   std::vector<bool> has_value_;  ///< by storage: whether an operator or a leaf gave it content
   std::map<const torch::nn::Module*, std::string> names_;
-  std::vector<std::string> inside_;  ///< the modules entered
+  std::vector<std::string> inside_;       ///< the modules entered
   std::map<uint64_t, std::string> from_;  ///< by autograd's sequence number: the module that was entered or left to
 };
 

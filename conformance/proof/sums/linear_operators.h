@@ -1,5 +1,5 @@
-// Which operators are linear, over the real numbers: op(k x + y) = k op(x) + op(y). One lemma for each operator; the test
-// holds each against LibTorch on whole numbers. A change of the table raises kLinearVersion.
+// Which operators are linear, over the real numbers: op(k x + y) = k op(x) + op(y). One lemma for each operator; the
+// test holds each against LibTorch on whole numbers. A change of the table raises kLinearVersion.
 #pragma once
 
 #include <cstddef>

@@ -77,8 +77,8 @@ bool lets_sums_through(const Sample& sample, const std::set<size_t>& which) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     at::manual_seed(seed);
     const Arguments one = sample.arguments({}), two = sample.arguments({});
-    const std::vector<at::Tensor> apart = sums(call_operator(sample, one),
-                                               call_operator(sample, replaced(one, two, which, /*added=*/false)));
+    const std::vector<at::Tensor> apart =
+        sums(call_operator(sample, one), call_operator(sample, replaced(one, two, which, /*added=*/false)));
     const std::vector<at::Tensor> together = call_operator(sample, replaced(one, two, which, /*added=*/true));
     for (size_t i = 0; i < apart.size(); ++i)
       if (apart[i].defined() && !same_numbers(apart[i], together[i])) return false;
@@ -128,9 +128,10 @@ TEST(LinearOperators, AnUnsoundLemmaIsFound) {
   for (const char* name : {"aten::relu", "aten::abs", "aten::exp", "aten::tanh", "aten::sgn"})
     EXPECT_FALSE(lets_factors_through({name, "", one}, {0})) << name;
   // The largest lets positive factors through, but no sums.
-  EXPECT_FALSE(lets_sums_through({"aten::amax", "", [](const SampleSizes&) {
-                                    return Arguments{at::randn({3, 4}, at::kDouble), std::vector<int64_t>{1}, false};
-                                  }}, {0}));
+  EXPECT_FALSE(lets_sums_through(
+      {"aten::amax", "",
+       [](const SampleSizes&) { return Arguments{at::randn({3, 4}, at::kDouble), std::vector<int64_t>{1}, false}; }},
+      {0}));
   for (const Sample& sample : operator_samples())
     for (const char* name : {"aten::div.Tensor", "aten::gelu_backward", "aten::_softmax_backward_data",
                              "aten::native_layer_norm_backward", "aten::mse_loss_backward"})

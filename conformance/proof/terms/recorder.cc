@@ -47,15 +47,16 @@ std::string to_string(const Place& place) {
   std::string text;
   if (place.stage >= 0) text = "stage " + std::to_string(place.stage);
   if (place.microbatch >= 0) text += (text.empty() ? "" : ", ") + ("micro-batch " + std::to_string(place.microbatch));
-  if (!place.action.empty()) text += " (" + place.action + ")";
+  if (!place.action.empty()) text += " (" + std::string(place.action) + ")";
   return text;
 }
 
-void Log::merge(const Log& other) {
-  first.insert(other.first.begin(), other.first.end());
+void Log::merge(Log&& other) {
+  first.merge(other.first);
+  times.merge(other.times);  // what is known stays in `other`
   for (const auto& [id, count] : other.times) times[id] += count;
-  operators.insert(other.operators.begin(), other.operators.end());
-  read_numbers.insert(other.read_numbers.begin(), other.read_numbers.end());
+  operators.merge(other.operators);
+  read_numbers.merge(other.read_numbers);
   executed += other.executed;
   unseen_writes += other.unseen_writes;
   zeros += other.zeros;
@@ -229,10 +230,10 @@ void Recorder::name_leaf(const at::Tensor& tensor, const std::string& kind, cons
                        sizes, tensor.scalar_type()));
 }
 
-void Recorder::enter(int stage, int microbatch, std::string action) {
+void Recorder::enter(int stage, int microbatch, std::string_view action) {
   place_.stage = stage;
   place_.microbatch = microbatch;
-  place_.action = std::move(action);
+  place_.action = action;
 }
 
 Log Recorder::take_log() {

@@ -59,17 +59,87 @@ Arguments elementwise(const c10::FunctionSchema& schema, const Sizes& s, bool br
 }
 
 void add_elementwise(std::vector<OperatorSample>& all) {
-  for (const char* name :
-       {"abs", "neg", "reciprocal", "floor", "ceil", "round", "trunc", "sgn", "sign", "sqrt", "rsqrt", "exp", "expm1",
-        "log", "log1p", "sin", "cos", "erf", "tanh", "tanh_backward", "sigmoid", "sigmoid_backward", "relu",
-        "threshold_backward", "gelu", "gelu_backward", "silu", "silu_backward", "elu", "elu_backward", "leaky_relu",
-        "leaky_relu_backward", "softplus", "softplus_backward", "hardtanh", "hardtanh_backward", "logical_not",
-        "logical_and", "logical_or", "bitwise_not", "isnan", "isinf", "clamp", "clamp_min", "clamp_max", "maximum",
-        "minimum", "addcmul", "addcdiv", "add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "div.Tensor_mode",
-        "add.Scalar", "sub.Scalar", "mul.Scalar", "div.Scalar", "lerp.Scalar", "lerp.Tensor", "where.self",
-        "masked_fill.Scalar", "remainder.Scalar", "remainder.Tensor", "fmod.Scalar", "pow.Tensor_Scalar",
-        "pow.Tensor_Tensor", "eq.Scalar", "eq.Tensor", "ne.Scalar", "ne.Tensor", "lt.Scalar", "lt.Tensor", "le.Scalar",
-        "le.Tensor", "gt.Scalar", "gt.Tensor", "ge.Scalar", "ge.Tensor", "bitwise_and.Tensor", "bitwise_or.Tensor"}) {
+  for (const char* name : {"abs",
+                           "neg",
+                           "reciprocal",
+                           "floor",
+                           "ceil",
+                           "round",
+                           "trunc",
+                           "sgn",
+                           "sign",
+                           "sqrt",
+                           "rsqrt",
+                           "exp",
+                           "expm1",
+                           "log",
+                           "log1p",
+                           "sin",
+                           "cos",
+                           "erf",
+                           "tanh",
+                           "tanh_backward",
+                           "sigmoid",
+                           "sigmoid_backward",
+                           "relu",
+                           "threshold_backward",
+                           "gelu",
+                           "gelu_backward",
+                           "silu",
+                           "silu_backward",
+                           "elu",
+                           "elu_backward",
+                           "leaky_relu",
+                           "leaky_relu_backward",
+                           "softplus",
+                           "softplus_backward",
+                           "hardtanh",
+                           "hardtanh_backward",
+                           "logical_not",
+                           "logical_and",
+                           "logical_or",
+                           "bitwise_not",
+                           "isnan",
+                           "isinf",
+                           "clamp",
+                           "clamp_min",
+                           "clamp_max",
+                           "maximum",
+                           "minimum",
+                           "addcmul",
+                           "addcdiv",
+                           "add.Tensor",
+                           "sub.Tensor",
+                           "mul.Tensor",
+                           "div.Tensor",
+                           "div.Tensor_mode",
+                           "add.Scalar",
+                           "sub.Scalar",
+                           "mul.Scalar",
+                           "div.Scalar",
+                           "lerp.Scalar",
+                           "lerp.Tensor",
+                           "where.self",
+                           "masked_fill.Scalar",
+                           "remainder.Scalar",
+                           "remainder.Tensor",
+                           "fmod.Scalar",
+                           "pow.Tensor_Scalar",
+                           "pow.Tensor_Tensor",
+                           "eq.Scalar",
+                           "eq.Tensor",
+                           "ne.Scalar",
+                           "ne.Tensor",
+                           "lt.Scalar",
+                           "lt.Tensor",
+                           "le.Scalar",
+                           "le.Tensor",
+                           "gt.Scalar",
+                           "gt.Tensor",
+                           "ge.Scalar",
+                           "ge.Tensor",
+                           "bitwise_and.Tensor",
+                           "bitwise_or.Tensor"}) {
     const std::string given = name;
     const size_t dot = given.find('.');
     const std::string base = "aten::" + given.substr(0, dot);
@@ -78,9 +148,8 @@ void add_elementwise(std::vector<OperatorSample>& all) {
     const bool pair = overload.starts_with("Tensor") && given.find("lerp") == std::string::npos;
     for (const bool broadcasts : {false, true})
       if (pair || !broadcasts)
-        all.push_back({base, overload, [&schema, broadcasts](const Sizes& s) {
-                         return elementwise(schema, s, broadcasts);
-                       }});
+        all.push_back(
+            {base, overload, [&schema, broadcasts](const Sizes& s) { return elementwise(schema, s, broadcasts); }});
   }
 }
 
@@ -148,7 +217,8 @@ std::vector<OperatorSample> make_samples() {
       {"aten::triu", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k, s.m}), 1}; }},
       {"aten::gather", "",
        [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), 1, index_below(s.k, {s.n, s.m}), false}; }},
-      {"aten::index_select", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), 1, index_below(s.k, {s.m})}; }},
+      {"aten::index_select", "",
+       [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), 1, index_below(s.k, {s.m})}; }},
       {"aten::index", "Tensor",
        [](const Sizes& s) {
          c10::List<std::optional<at::Tensor>> indices;
@@ -164,14 +234,29 @@ std::vector<OperatorSample> make_samples() {
       // Convolutions and pooling.
       {"aten::convolution", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, 2, 4, 4}), drawn({3, 2, 3, 3}), drawn({3}), ints({1, 1}), ints({1, 1}),
-                          ints({1, 1}),          false,               ints({0, 0}), 1};
+         return Arguments{drawn({s.n, 2, 4, 4}),
+                          drawn({3, 2, 3, 3}),
+                          drawn({3}),
+                          ints({1, 1}),
+                          ints({1, 1}),
+                          ints({1, 1}),
+                          false,
+                          ints({0, 0}),
+                          1};
        }},
       {"aten::convolution_backward", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, 3, 4, 4}), drawn({s.n, 2, 4, 4}), drawn({3, 2, 3, 3}), ints({3}),
-                          ints({1, 1}),          ints({1, 1}),          ints({1, 1}),        false,
-                          ints({0, 0}),          1,                     all_of(3)};
+         return Arguments{drawn({s.n, 3, 4, 4}),
+                          drawn({s.n, 2, 4, 4}),
+                          drawn({3, 2, 3, 3}),
+                          ints({3}),
+                          ints({1, 1}),
+                          ints({1, 1}),
+                          ints({1, 1}),
+                          false,
+                          ints({0, 0}),
+                          1,
+                          all_of(3)};
        }},
       {"aten::avg_pool2d", "",
        [](const Sizes& s) {
@@ -179,8 +264,14 @@ std::vector<OperatorSample> make_samples() {
        }},
       {"aten::avg_pool2d_backward", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, s.m, 2, 2}), drawn({s.n, s.m, 4, 4}), ints({2, 2}), ints({2, 2}), ints({0, 0}),
-                          false,                   true,                    none()};
+         return Arguments{drawn({s.n, s.m, 2, 2}),
+                          drawn({s.n, s.m, 4, 4}),
+                          ints({2, 2}),
+                          ints({2, 2}),
+                          ints({0, 0}),
+                          false,
+                          true,
+                          none()};
        }},
       {"aten::max_pool2d_with_indices", "",
        [](const Sizes& s) {
@@ -190,8 +281,8 @@ std::vector<OperatorSample> make_samples() {
        [](const Sizes& s) {
          const at::Tensor x = drawn({s.n, s.m, 4, 4});
          const at::Tensor indices = std::get<1>(at::max_pool2d_with_indices(x, {2, 2}, {2, 2}));
-         return Arguments{drawn({s.n, s.m, 2, 2}), x,     ints({2, 2}), ints({2, 2}), ints({0, 0}),
-                          ints({1, 1}),            false, indices};
+         return Arguments{
+             drawn({s.n, s.m, 2, 2}), x, ints({2, 2}), ints({2, 2}), ints({0, 0}), ints({1, 1}), false, indices};
        }},
       {"aten::_adaptive_avg_pool2d", "",
        [](const Sizes& s) { return Arguments{drawn({s.n, s.m, 4, 4}), ints({2, 2})}; }},
@@ -208,8 +299,8 @@ std::vector<OperatorSample> make_samples() {
        [](const Sizes& s) { return Arguments{drawn({s.n, s.m, s.k}), ints({s.k}), drawn({s.k}), drawn({s.k}), 1e-5}; }},
       {"aten::native_layer_norm_backward", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, s.m, 4}), drawn({s.n, s.m, 4}), ints({4}), drawn({s.n, s.m, 1}),
-                          positive({s.n, s.m, 1}), drawn({4}),        drawn({4}), all_of(3)};
+         return Arguments{drawn({s.n, s.m, 4}),    drawn({s.n, s.m, 4}), ints({4}),  drawn({s.n, s.m, 1}),
+                          positive({s.n, s.m, 1}), drawn({4}),           drawn({4}), all_of(3)};
        }},
       {"aten::native_batch_norm", "",
        [](const Sizes& s) {
@@ -221,8 +312,16 @@ std::vector<OperatorSample> make_samples() {
        }},
       {"aten::native_batch_norm_backward", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, 3, s.k}), drawn({s.n, 3, s.k}), drawn({3}), drawn({3}), at::full({3}, 0.25, at::kDouble),
-                          none(),               none(),               false,      0.0,        all_of(3)};
+         return Arguments{drawn({s.n, 3, s.k}),
+                          drawn({s.n, 3, s.k}),
+                          drawn({3}),
+                          drawn({3}),
+                          at::full({3}, 0.25, at::kDouble),
+                          none(),
+                          none(),
+                          false,
+                          0.0,
+                          all_of(3)};
        }},
       {"aten::native_batch_norm_backward", "",
        [](const Sizes& s) {
@@ -230,18 +329,18 @@ std::vector<OperatorSample> make_samples() {
                           drawn({3}),           positive({3}),        true,       1e-5,   all_of(3)};
        }},
       {"aten::native_group_norm", "",
-       [](const Sizes& s) {
-         return Arguments{drawn({s.n, 4, s.k}), drawn({4}), drawn({4}), s.n, 4, s.k, 2, 1e-5};
-       }},
+       [](const Sizes& s) { return Arguments{drawn({s.n, 4, s.k}), drawn({4}), drawn({4}), s.n, 4, s.k, 2, 1e-5}; }},
       {"aten::native_group_norm_backward", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, 4, 4}), drawn({s.n, 4, 4}), drawn({s.n, 2}), positive({s.n, 2}), drawn({4}),
-                          s.n,                4,                  4,               2,                  all_of(3)};
+         return Arguments{
+             drawn({s.n, 4, 4}), drawn({s.n, 4, 4}), drawn({s.n, 2}), positive({s.n, 2}), drawn({4}), s.n, 4, 4, 2,
+             all_of(3)};
        }},
       // Attention.
       {"aten::_scaled_dot_product_flash_attention_for_cpu", "",
        [](const Sizes& s) {
-         return Arguments{drawn({s.n, 2, 4, 8}), drawn({s.n, 2, 4, 8}), drawn({s.n, 2, 4, 8}), 0.0, true, none(), none()};
+         return Arguments{
+             drawn({s.n, 2, 4, 8}), drawn({s.n, 2, 4, 8}), drawn({s.n, 2, 4, 8}), 0.0, true, none(), none()};
        }},
       {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", "",
        [](const Sizes& s) {
@@ -256,9 +355,8 @@ std::vector<OperatorSample> make_samples() {
     const auto gradient = [reduction](const Sizes& s) {
       return reduction == at::Reduction::None ? drawn({s.n, s.k}) : drawn({});
     };
-    all.push_back({"aten::mse_loss", "", [reduction](const Sizes& s) {
-                     return Arguments{drawn({s.n, s.k}), drawn({s.n, s.k}), reduction};
-                   }});
+    all.push_back({"aten::mse_loss", "",
+                   [reduction](const Sizes& s) { return Arguments{drawn({s.n, s.k}), drawn({s.n, s.k}), reduction}; }});
     all.push_back({"aten::mse_loss_backward", "", [reduction, gradient](const Sizes& s) {
                      return Arguments{gradient(s), drawn({s.n, s.k}), drawn({s.n, s.k}), reduction};
                    }});
@@ -275,8 +373,8 @@ std::vector<OperatorSample> make_samples() {
                    }});
     all.push_back({"aten::nll_loss_backward", "", [reduction](const Sizes& s) {
                      const at::Tensor loss = reduction == at::Reduction::None ? drawn({s.n}) : drawn({});
-                     return Arguments{loss, drawn({s.n, s.k}), index_below(s.k, {s.n}), none(), reduction, -100,
-                                      positive({}) + 8};
+                     return Arguments{loss, drawn({s.n, s.k}), index_below(s.k, {s.n}), none(), reduction,
+                                      -100, positive({}) + 8};
                    }});
   }
   add_elementwise(all);

@@ -54,16 +54,13 @@ class Application {
     const bool counted = letters_.divided_by_operand && *letters_.divided_by_operand < letters_.operands.size();
     if (!quotient && !counted) return;
     Operand& divisor = operands_.back();
-    if (divisor.type.is(RowKind::Replicated)) {
-      factor_ = Power{} - std::exchange(divisor.type.power, {});
-    }
+    if (divisor.type.is(RowKind::Replicated)) factor_ = Power{} - std::exchange(divisor.type.power, {});
     if (!divisor.type.is(RowKind::Sum) || !is_one(divisor.type.power)) return;
     const std::optional<Power> share = call_.share_of(divisor.tensors);
     if (!share) return;
     factor_ = *share;
     divisor.type = {};
     divisor.letters.assign(divisor.letters.size(), '.');
-    return;
   }
 
   /// The letter along which the operands with rows are divided.

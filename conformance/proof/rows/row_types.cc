@@ -335,11 +335,7 @@ class Pass {
     if (plain) return all_results({});
     const std::string& op = calls_[0]->op;
     const auto lemma = row_lemmas().find(op);
-    if (lemma == row_lemmas().end()) {
-      RowType type = refuse("there is no lemma about this operator");
-      types_.causes.back().lacks_lemma = true;
-      return all_results(type);
-    }
+    if (lemma == row_lemmas().end()) return all_results(refuse("there is no lemma about this operator"));
     types_.lemmas.insert(op);
     const Letters letters = letters_of(lemma->second);
     for (size_t k = 0; k < operands.size(); ++k) {

@@ -21,7 +21,6 @@ namespace plumbline::proof {
 struct Cause {
   std::string what;  ///< "aten::native_batch_norm of layers.2: nothing is claimed ..."
   std::string op, module;
-  bool lacks_lemma = false;  ///< nothing is known of the operator, rather than that it mixes rows
   size_t event = 0;
 };
 

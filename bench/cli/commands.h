@@ -8,7 +8,6 @@ namespace plumbline::bench {
 
 void add_micro(CLI::App& app, cli::Command& chosen);
 void add_throughput(CLI::App& app, cli::Command& chosen);
-void add_proof(CLI::App& app, cli::Command& chosen);
 void add_peers(CLI::App& app, cli::Command& chosen);
 void add_peers_cut(CLI::App& peers, cli::Command& chosen);  ///< adds `cut` to the subcommand `peers`
 void add_instructions(CLI::App& app, cli::Command& chosen);

@@ -30,7 +30,6 @@ int run(int argc, char** argv) {
   add_throughput(app, chosen);
   add_micro(app, chosen);
   add_instructions(app, chosen);
-  add_proof(app, chosen);
   add_peers(app, chosen);
   add_compare(app, chosen);
   add_history(app, chosen);

@@ -62,7 +62,7 @@ class Walk {
 
   std::string run(TermId expected, TermId found) {
     for (int depth = 0; depth < 100000; ++depth) {
-      const Term right = term(expected), wrong = term(found);
+      const Term &right = term(expected), &wrong = term(found);
       remember(found);
       if (is_sum(right) || is_sum(wrong)) {
         const std::vector<TermId> wanted = addends(runs_.terms, expected), got = addends(runs_.terms, found);
@@ -93,7 +93,7 @@ class Walk {
   }
 
  private:
-  Term term(const TermId& id) const { return runs_.terms.at(id); }
+  const Term& term(const TermId& id) const { return runs_.terms.at(id); }
 
   std::string contrast(const TermId& expected, const TermId& found) const {
     const std::string right = describe(runs_, expected), wrong = describe(runs_, found);
@@ -121,7 +121,7 @@ class Walk {
 }  // namespace
 
 std::string describe(const TwoRuns& runs, const TermId& id) {
-  const Term term = runs.terms.at(id);
+  const Term& term = runs.terms.at(id);
   if (term.op == "constant") return "bytes that no operator made (" + first_word(term.attributes) + ")";
   if (term.op == "fill") return "the number " + first_word(term.attributes);
   if (term.op.starts_with("aten::") && is_leaf(term)) return term.op;

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
-#include <unordered_set>
-#include <utility>
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/judge/stage_orders.h"
@@ -110,29 +107,27 @@ class Comparison {
 
 /// An operator that the unsplit run executes n times for equal operands is executed n times in all stages together.
 void count_operators(const RankTerms& expected, const Terms& terms, Proof& proof) {
-  std::optional<TermId> first;  // by identity, so that runs of one case name one operator
   for (const auto& [id, times] : proof.log.times) {
     const auto known = expected.log.times.find(id);
-    if (known != expected.log.times.end() && times > known->second && (!first || id < *first)) first = id;
+    if (known == expected.log.times.end() || times <= known->second) continue;
+    proof.outcome = Outcome::Refuted;
+    proof.why = to_string(proof.log.first.at(id)) + ": " + terms.at(id).op + " is executed " + std::to_string(times) +
+                " times for the same operands, " + std::to_string(known->second) + " in the unsplit run";
+    return;
   }
-  if (!first) return;
-  proof.outcome = Outcome::Refuted;
-  proof.why = to_string(proof.log.first.at(*first)) + ": " + terms.at(*first).op + " is executed " +
-              std::to_string(proof.log.times.at(*first)) + " times for the same operands, " +
-              std::to_string(expected.log.times.at(*first)) + " in the unsplit run";
 }
 
 /// The constants below the results: what a proof takes by content.
 std::vector<std::string> constants_of(const ResultTerms& results, const Terms& terms) {
   std::vector<std::string> found;
   std::vector<TermId> open;
-  std::unordered_set<TermId, TermIdHash> seen;
+  std::unordered_map<TermId, bool, TermIdHash> seen;
   for (const auto& [key, id] : results) open.push_back(id);
   while (!open.empty()) {
     const TermId id = open.back();
     open.pop_back();
-    if (!seen.insert(id).second) continue;
-    const Term term = terms.at(id);
+    if (std::exchange(seen[id], true)) continue;
+    const Term& term = terms.at(id);
     if (term.op == "constant") found.push_back(term.attributes.substr(0, term.attributes.find(' ')));
     open.insert(open.end(), term.operands.begin(), term.operands.end());
   }
@@ -180,8 +175,8 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   proof.results = expected.results;
   std::atomic<int64_t> happened = 0;
   try {
-    std::vector<RankTerms> ranks = run_engine(c, options, terms, happened);
-    for (RankTerms& rank : ranks) proof.log.merge(std::move(rank.log));
+    const std::vector<RankTerms> ranks = run_engine(c, options, terms, happened);
+    for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
     Comparison(expected, terms, options.claim, proof).compare(ranks);
     if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
     const bool runs_again = options.recompute.on() || options.remat.on();

@@ -67,10 +67,8 @@ std::string number_text(double number) {
 }
 
 std::string argument_text(const c10::IValue& value) {
-  if (value.isNone()) return "None";
-  if (value.isBool()) return value.toBool() ? "True" : "False";
   if (value.isDouble()) return number_text(value.toDouble());
-  if (value.isScalar()) return number_text(value.toScalar().toDouble());
+  if (value.isScalar() && !value.isBool()) return number_text(value.toScalar().toDouble());
   std::ostringstream text;
   text << value;
   return text.str();
@@ -82,8 +80,7 @@ std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::
     if (!place || arguments.at(*place).isNone()) continue;
     const c10::IValue& number = arguments[*place];
     if (number.isScalar()) return number.toScalar().toDouble();
-    if (number.isTensor() && number.toTensor().unsafeGetTensorImpl()->is_wrapped_number() &&
-        !number.toTensor().is_complex())
+    if (number.isTensor() && number.toTensor().unsafeGetTensorImpl()->is_wrapped_number() && !number.toTensor().is_complex())
       return number.toTensor().item().toDouble();
     return std::nullopt;
   }

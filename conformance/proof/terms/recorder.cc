@@ -47,16 +47,15 @@ std::string to_string(const Place& place) {
   std::string text;
   if (place.stage >= 0) text = "stage " + std::to_string(place.stage);
   if (place.microbatch >= 0) text += (text.empty() ? "" : ", ") + ("micro-batch " + std::to_string(place.microbatch));
-  if (!place.action.empty()) text += " (" + std::string(place.action) + ")";
+  if (!place.action.empty()) text += " (" + place.action + ")";
   return text;
 }
 
-void Log::merge(Log&& other) {
-  first.merge(other.first);
-  times.merge(other.times);  // what is known stays in `other`
+void Log::merge(const Log& other) {
+  first.insert(other.first.begin(), other.first.end());
   for (const auto& [id, count] : other.times) times[id] += count;
-  operators.merge(other.operators);
-  read_numbers.merge(other.read_numbers);
+  operators.insert(other.operators.begin(), other.operators.end());
+  read_numbers.insert(other.read_numbers.begin(), other.read_numbers.end());
   executed += other.executed;
   unseen_writes += other.unseen_writes;
   zeros += other.zeros;
@@ -230,10 +229,10 @@ void Recorder::name_leaf(const at::Tensor& tensor, const std::string& kind, cons
                        sizes, tensor.scalar_type()));
 }
 
-void Recorder::enter(int stage, int microbatch, std::string_view action) {
+void Recorder::enter(int stage, int microbatch, std::string action) {
   place_.stage = stage;
   place_.microbatch = microbatch;
-  place_.action = action;
+  place_.action = std::move(action);
 }
 
 Log Recorder::take_log() {

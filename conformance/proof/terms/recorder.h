@@ -7,8 +7,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "conformance/proof/terms/memory.h"
@@ -20,7 +18,7 @@ namespace plumbline::proof {
 /// Where in a run an operator was executed.
 struct Place {
   int rank = -1, stage = -1, microbatch = -1;  ///< -1: does not apply
-  std::string_view action = {};                ///< "F", "B", "I", "W", or empty: between actions
+  std::string action = {};                     ///< "F", "B", "I", "W", or empty: between actions
 
   bool operator==(const Place&) const = default;
 };
@@ -30,8 +28,8 @@ std::string to_string(const Place& place);
 
 /// What one thread, or a whole run, has executed.
 struct Log {
-  std::unordered_map<TermId, Place, TermIdHash> first;  ///< where each term was computed first
-  std::unordered_map<TermId, int, TermIdHash> times;    ///< how often, inside of actions
+  std::map<TermId, Place> first;       ///< where each term was computed first
+  std::map<TermId, int> times;         ///< how often, inside of actions
   std::set<std::string> operators;     ///< the names of the operators that computed
   std::set<std::string> read_numbers;  ///< operators that gave numbers, not tensors, to the program
   int64_t executed = 0, unseen_writes = 0;
@@ -40,7 +38,7 @@ struct Log {
   /// Actions that did what another action is for, one sentence each.
   std::vector<std::string> misplaced;
 
-  void merge(Log&& other);
+  void merge(const Log& other);
 };
 
 class Recorder : public capture::Interposer {
@@ -54,9 +52,9 @@ class Recorder : public capture::Interposer {
   void name_leaf(const at::Tensor& tensor, const std::string& kind, const std::string& name);
   TermId term_of(const at::Tensor& tensor) { return proof::term_of(terms_, memory_.read(tensor)); }
 
-  /// Terms that are computed from here on are computed at this stage and micro-batch, in this action, a literal.
-  void enter(int stage, int microbatch, std::string_view action);
-  void leave() { place_.action = {}; }
+  /// Terms that are computed from here on are computed at this stage and micro-batch, in this action.
+  void enter(int stage, int microbatch, std::string action);
+  void leave() { place_.action.clear(); }
 
   /// The action does what another one is for.
   void note_misplaced(const std::string& what) { log_.misplaced.push_back(to_string(place_) + ": " + what); }

@@ -1,7 +1,6 @@
 #include "conformance/proof/terms/term.h"
 
 #include <cstdio>
-#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/io/sha256.h"
@@ -37,27 +36,20 @@ std::string to_string(const TermId& id) {
   return text;
 }
 
-const std::string* Terms::kept(std::string&& text) { return &*texts_.insert(std::move(text)).first; }
-
 TermId Terms::add(Term term) {
   const std::string digits = sha256(bytes_of(term));
   const TermId id{std::stoull(digits.substr(0, 16), nullptr, 16), std::stoull(digits.substr(16, 16), nullptr, 16)};
   const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = terms_.try_emplace(id);
-  if (is_new) {
-    known->second = {kept(std::move(term.op)), kept(std::move(term.attributes)), operands_.size(), term.operands.size()};
-    operands_.insert(operands_.end(), term.operands.begin(), term.operands.end());
-  }
+  const auto [known, is_new] = by_id_.try_emplace(id, nullptr);
+  if (is_new) known->second = &terms_.emplace_back(std::move(term));
   return id;
 }
 
-Term Terms::at(const TermId& id) const {
+const Term& Terms::at(const TermId& id) const {
   const std::lock_guard lock(mutex_);
-  const auto known = terms_.find(id);
-  PLUMBLINE_CHECK(known != terms_.end(), "proof: no term " + to_string(id));
-  const Stored& stored = known->second;
-  const auto first = operands_.begin() + static_cast<std::ptrdiff_t>(stored.first_operand);
-  return {*stored.op, *stored.attributes, {first, first + static_cast<std::ptrdiff_t>(stored.operands)}};
+  const auto known = by_id_.find(id);
+  PLUMBLINE_CHECK(known != by_id_.end(), "proof: no term " + to_string(id));
+  return *known->second;
 }
 
 size_t Terms::size() const {

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace plumbline::proof {
@@ -37,22 +36,14 @@ class Terms {
  public:
   /// Adds the term unless it is known.
   TermId add(Term term);
-  /// The term of an id that add() returned.
-  Term at(const TermId& id) const;
+  /// The term of an id that add() returned. Valid as long as this object.
+  const Term& at(const TermId& id) const;
   size_t size() const;
 
  private:
-  /// Micro-batches share operators and attributes, so these are kept once.
-  struct Stored {
-    const std::string *op, *attributes;
-    size_t first_operand, operands;
-  };
-  const std::string* kept(std::string&& text);
-
   mutable std::mutex mutex_;
-  std::unordered_set<std::string> texts_;
-  std::deque<TermId> operands_;
-  std::unordered_map<TermId, Stored, TermIdHash> terms_;
+  std::unordered_map<TermId, const Term*, TermIdHash> by_id_;
+  std::deque<Term> terms_;
 };
 
 }  // namespace plumbline::proof

@@ -8,6 +8,7 @@
 #include "conformance/cli/named_runs.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/proof/prove_cases.h"
+#include "conformance/proof/rows/step_cases.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 
@@ -23,10 +24,13 @@ void add_prove(CLI::App& app, Command& chosen) {
       "arguments and the terms of its operands, down to parameters, buffers, rows of inputs and random draws. The\n"
       "unsplit model gives the expected terms. Equal terms hold for all inputs of these sizes, not for these numbers\n"
       "alone (docs/proof.md). A refutation names the operator, the stage and the micro-batch.\n"
-      "Exit code: 0 all proven, 1 one is refuted or the engine stopped, 2 bad usage or nothing that can be taken.\n\n"
+      "--claim step asks of the unsplit model whether its step, micro-batch by micro-batch, is the step of the whole\n"
+      "batch; no schedule counts then.\n"
+      "Exit code: 0 all proven, 1 one is not, or the engine stopped, 2 bad usage or nothing that can be taken.\n\n"
       "Try:  plumbline prove --case exact-mlp-sum --ranks 2\n"
       "      plumbline prove --case 'transformer-lm' --schedule 'zb-*' --certificate proof.json\n"
       "      plumbline prove --case exact-read-by-all --schedule 1f1b --claim sum\n"
+      "      plumbline prove --case 'uneven-mean,resnet-bn' --claim step\n"
       "      plumbline prove --case exact-mlp-mean --schedule 1f1b --mutant swap-microbatches");
   command
       ->add_option("--case", options->run.selection.case_glob,
@@ -59,17 +63,15 @@ void add_prove(CLI::App& app, Command& chosen) {
       ->add_option("--mutant", options->run.mutant,
                    "Put this fault in on purpose: it must be refuted; `plumbline mutants` lists them")
       ->type_name("NAME");
+  auto claim = std::make_shared<std::string>("computation");
   command
-      ->add_option_function<std::string>(
-          "--claim",
-          [options](const std::string& claim) {
-            options->claim = claim == "sum" ? proof::Claim::SameSum : proof::Claim::SameComputation;
-          },
-          "computation: the same operators and operands, in the same order of every sum. sum: equal over the real "
-          "numbers; the order of a sum does not count, and factors commute with linear operators")
-      ->check(CLI::IsMember({"computation", "sum"}).description(""))
-      ->type_name("computation|sum")
-      ->default_str("computation");
+      ->add_option("--claim", *claim,
+                   "computation: the same operators and operands, in the same order of every sum. sum: equal over the "
+                   "real numbers; the order of a sum does not count, and factors commute with linear operators. step: "
+                   "the micro-batches' losses and gradients add up to those of the whole batch, over the real numbers")
+      ->check(CLI::IsMember({"computation", "sum", "step"}).description(""))
+      ->type_name("computation|sum|step")
+      ->capture_default_str();
   command
       ->add_option("--recompute", options->run.recompute,
                    "As for `plumbline run`: stages keep their inputs only and run their forward again in the backward. "
@@ -88,6 +90,20 @@ void add_prove(CLI::App& app, Command& chosen) {
                    "Write what was proven: terms of all results, operators, normalisations, assumptions, limits")
       ->type_name("F.json");
   command->callback([=, &chosen] {
+    if (*claim == "step") {
+      for (const char* other : {"--schedule", "--ranks", "--mutant", "--recompute", "--remat"})
+        if (command->get_option(other)->count() > 0)
+          throw InputError(std::string("--claim step goes without ") + other +
+                           ": it is about the unsplit model; --claim computation takes it");
+      chosen = [options] {
+        at::set_num_threads(1);
+        const conformance::RunOptions& run = options->run;
+        return proof::prove_steps({run.selection.case_glob, run.microbatches, run.seed, options->certificate},
+                                  std::cout);
+      };
+      return;
+    }
+    if (*claim == "sum") options->claim = proof::Claim::SameSum;
     named->select(*command, options->run.selection);
     if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
     if (!options->run.mutant.empty())

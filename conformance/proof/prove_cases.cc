@@ -9,6 +9,7 @@
 #include "conformance/judge/expectation.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/proof/certificate.h"
+#include "conformance/proof/scaled_case.h"
 #include "runtime/error.h"
 
 namespace plumbline::proof {
@@ -19,17 +20,6 @@ using conformance::PlannedRun;
 constexpr auto kPatient = std::chrono::seconds(60);
 /// For faults after which a rank waits for a message that never comes.
 constexpr auto kShort = std::chrono::seconds(1);
-
-/// The case with another number of micro-batches (0: its own) and as many rows in each as before, so that any number
-/// will do: a proof needs no expected numbers, and data are functions of the row.
-reference::Case scaled(reference::Case c, int microbatches) {
-  if (microbatches == 0) return c;
-  const int times = (microbatches + c.microbatches - 1) / c.microbatches;
-  c.microbatches = microbatches;
-  c.rows *= times;
-  for (reference::Step& step : c.steps) step.rows *= times;
-  return c;
-}
 
 CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
   const reference::Case c = scaled(conformance::find_case(run.id.case_id), options.run.microbatches);

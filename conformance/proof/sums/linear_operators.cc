@@ -11,9 +11,14 @@ const std::map<std::string_view, Linear>& linear_operators() {
       {"aten::mm", product},
       {"aten::bmm", product},
       {"aten::mul.Tensor", product},
+      {"aten::mul.Scalar", first},
       // A quotient, in its dividend.
       {"aten::div.Tensor", first},
+      {"aten::div.Scalar", first},
       // Sums and choices of elements.
+      {"aten::add.Tensor", jointly},
+      {"aten::sub.Tensor", jointly},
+      {"aten::neg", first},
       {"aten::sum", first},
       {"aten::sum.dim_IntList", first},
       {"aten::mean", first},

@@ -1,5 +1,5 @@
-// Which operators let a factor through, over the real numbers: op(k x) = k op(x). One lemma for each operator; the test
-// holds each against LibTorch on whole numbers. A change of the table raises kLinearVersion.
+// Which operators are linear, over the real numbers: op(k x + y) = k op(x) + op(y). One lemma for each operator; the
+// test holds each against LibTorch on whole numbers. A change of the table raises kLinearVersion.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace plumbline::proof {
 
-inline constexpr int kLinearVersion = 1;
+inline constexpr int kLinearVersion = 2;
 
 struct Linear {
-  /// Positions among the operands of a term: a factor of any of these operands is a factor of every result.
+  /// Positions among the operands of a term: every result is linear in each of these operands alone.
   std::vector<size_t> operands = {};
-  /// Instead: a factor that all operands have in common is a factor of the result.
+  /// Instead: the results are linear in all operands together.
   bool jointly = false;
 };
 

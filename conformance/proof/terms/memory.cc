@@ -12,27 +12,11 @@ size_t digest(const void* data, size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
-/// Calls `visit` with the offset of each element, in row-major order.
-template <class Visit>
-void for_each_offset(int64_t offset, const Sizes& sizes, const Sizes& strides, Visit&& visit) {
-  const int64_t count = count_of(sizes);
-  Sizes index(sizes.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    visit(offset);
-    for (size_t d = sizes.size(); d-- > 0;) {
-      offset += strides[d];
-      if (++index[d] < sizes[d]) break;
-      offset -= strides[d] * sizes[d];
-      index[d] = 0;
-    }
-  }
+Layout layout_of(const at::Tensor& tensor) {
+  return {tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()};
 }
 
 }  // namespace
-
-Memory::Layout Memory::layout_of(const at::Tensor& tensor) {
-  return {tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()};
-}
 
 /// The elements of the base that the view shows; nullopt if it shows memory outside of the base, or if elements of the
 /// base share memory.
@@ -42,14 +26,14 @@ std::optional<Indices> Memory::picks(const Layout& base, const Layout& view) {
   std::vector<int32_t> at(last - first + 1, -1);
   int32_t elements = 0;
   bool distinct = true;
-  for_each_offset(base.offset, base.sizes, base.strides, [&](int64_t offset) {
+  for_each_offset(base, [&](int64_t offset) {
     distinct = distinct && at[offset - first] < 0;
     at[offset - first] = elements++;
   });
   if (!distinct) return std::nullopt;
   Indices found;
   bool inside = true;
-  for_each_offset(view.offset, view.sizes, view.strides, [&](int64_t offset) {
+  for_each_offset(view, [&](int64_t offset) {
     inside = inside && offset >= first && offset <= last && at[offset - first] >= 0;
     if (inside) found.push_back(at[offset - first]);
   });

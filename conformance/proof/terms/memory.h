@@ -15,6 +15,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "conformance/proof/terms/layout.h"
 #include "conformance/proof/terms/value.h"
 
 namespace plumbline::proof {
@@ -46,11 +47,6 @@ class Memory {
  private:
   using Strong = c10::intrusive_ptr<c10::StorageImpl>;
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
-  struct Layout {
-    int64_t offset = 0;
-    Sizes sizes, strides;
-    bool operator==(const Layout&) const = default;
-  };
   enum class State { Unset, Known, Unknown };
   struct Held {
     Weak storage;
@@ -63,7 +59,6 @@ class Memory {
     size_t digest = 0;  ///< of the bytes, if Known
   };
 
-  static Layout layout_of(const at::Tensor& tensor);
   static std::optional<Indices> picks(const Layout& base, const Layout& view);
   Held* find(const at::Tensor& tensor);
   const Held* find(const at::Tensor& tensor) const;

@@ -1,8 +1,11 @@
 #include "conformance/proof/terms/normalisations.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 
+#include <cstdio>
 #include <map>
+#include <sstream>
 
 namespace plumbline::proof {
 
@@ -55,6 +58,33 @@ Kind kind_of(std::string_view op) {
   };
   const auto known = kinds.find(op);
   return known == kinds.end() ? Kind::Computes : known->second;
+}
+
+std::string number_text(double number) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", number);
+  return text;
+}
+
+std::string argument_text(const c10::IValue& value) {
+  if (value.isDouble()) return number_text(value.toDouble());
+  if (value.isScalar() && !value.isBool()) return number_text(value.toScalar().toDouble());
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments) {
+  for (const char* name : {"fill_value", "value", "s"}) {
+    const auto place = schema.argumentIndexWithName(name);
+    if (!place || arguments.at(*place).isNone()) continue;
+    const c10::IValue& number = arguments[*place];
+    if (number.isScalar()) return number.toScalar().toDouble();
+    if (number.isTensor() && number.toTensor().unsafeGetTensorImpl()->is_wrapped_number() && !number.toTensor().is_complex())
+      return number.toTensor().item().toDouble();
+    return std::nullopt;
+  }
+  return schema.name().find("ones") != std::string::npos ? 1.0 : 0.0;
 }
 
 bool is_unread(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments, size_t argument) {

@@ -2,6 +2,7 @@
 // changes an order of computation. A change of this file raises kNormalisationsVersion.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,14 @@ enum class Kind {
 };
 
 Kind kind_of(std::string_view op);
+
+/// Equal numbers have equal texts.
+std::string number_text(double number);
+/// Equal arguments that are no tensors have equal texts.
+std::string argument_text(const c10::IValue& value);
+
+/// The number with which a call of an operator that Fills fills; nullopt if it is the content of a tensor.
+std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments);
 
 /// Whether no result of this call depends on argument number `argument`.
 bool is_unread(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments, size_t argument);

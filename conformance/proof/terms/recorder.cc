@@ -4,28 +4,12 @@
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <sstream>
 
 #include "conformance/proof/terms/normalisations.h"
 #include "runtime/io/sha256.h"
 
 namespace plumbline::proof {
 namespace {
-
-std::string number_text(double number) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", number);
-  return text;
-}
-
-std::string text_of(const c10::IValue& value) {
-  if (value.isDouble()) return number_text(value.toDouble());
-  if (value.isScalar() && !value.isBool()) return number_text(value.toScalar().toDouble());
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
 
 bool is_number(const at::Tensor& tensor) {
   return tensor.dim() == 0 && tensor.unsafeGetTensorImpl()->is_wrapped_number() && !tensor.is_complex();
@@ -116,19 +100,8 @@ Recorder::Described Recorder::describe(const c10::OperatorHandle& op, const std:
   }
   if (call.kind == Kind::Reserves) return call;
   if (call.kind == Kind::Fills) {
-    const auto given = [&](const char* name) {
-      const auto place = schema.argumentIndexWithName(name);
-      return place ? arguments.at(*place) : c10::IValue();
-    };
-    c10::IValue number = given("fill_value");
-    if (number.isNone()) number = given("value");
-    if (number.isNone()) number = given("s");
-    if (number.isScalar())
-      call.number = text_of(number.toScalar().toDouble());
-    else if (number.isTensor() && is_number(number.toTensor()))
-      call.number = number_text(number.toTensor().item().toDouble());
-    else if (number.isNone())
-      call.number = schema.name().find("ones") != std::string::npos ? "1" : "0";
+    if (const std::optional<double> number = fill_number(schema, arguments))
+      call.number = number_text(*number);
     else
       call.kind = Kind::Computes;
     if (call.kind == Kind::Fills) return call;
@@ -154,7 +127,7 @@ Recorder::Described Recorder::describe(const c10::OperatorHandle& op, const std:
       continue;
     }
     if (!holds_tensors(arguments[i])) {
-      call.attributes += text_of(arguments[i]);
+      call.attributes += argument_text(arguments[i]);
       continue;
     }
     std::vector<at::Tensor> tensors;

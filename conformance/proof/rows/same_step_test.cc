@@ -1,0 +1,242 @@
+// The answers about steps, against what is known of each program, and against numbers: where the step is proven to be
+// that of the whole batch, the gradients of a run in float64 agree, and where the answer is no, they differ.
+#include "conformance/proof/rows/same_step.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "conformance/corpus/corpus.h"
+#include "runtime/capture/call.h"
+#include "runtime/error.h"
+#include "runtime/testing/parameter_name.h"
+
+namespace plumbline::proof {
+namespace {
+
+using conformance::find_case;
+
+/// Models of the corpus whose steps are not those of the whole batch, or not shown to be; a part of the reason.
+const std::map<std::string, std::string>& reasons() {
+  static const std::map<std::string, std::string> all = {
+      {"resnet", "aten::native_batch_norm of blocks.0.bn1: mixes rows"},
+      {"dropout", "aten::bernoulli.float of layers.0: random numbers are drawn"},
+      {"shared-dropout", "random numbers are drawn"},
+      {"noise", "random numbers are drawn"},
+      {"host-numbers", "aten::add.Scalar: its argument other differs"},
+      {"balanced", "aten::mul.Tensor: multiplies two sums over the rows"},
+      // Buffers that are read, or that would have to be proven sums.
+      {"reads-buffer", "micro-batches weight otherwise"},
+      {"exact-convolution", "running_sum is updated"},
+      // The program takes another way for a micro-batch.
+      {"exact-lengths-attention", "runs another operator here"},
+  };
+  return all;
+}
+
+TEST(SameStep, ACaseOfEveryModel) {
+  std::set<std::string> models;
+  int same = 0;
+  for (const reference::Case& c : conformance::corpus()) {
+    if (c.steps.size() > 5 || c.divided || c.microbatches < 2 || !models.insert(c.model).second) continue;
+    SCOPED_TRACE(c.id + ", model " + c.model);
+    StepProof proof;
+    try {
+      proof = prove_same_step(c, 1);
+    } catch (const InputError& error) {
+      EXPECT_STREQ(error.what(), "it has no train step");
+      continue;
+    }
+    const auto reason = reasons().find(c.model);
+    if (reason == reasons().end()) {
+      EXPECT_EQ(proof.answer, StepAnswer::Same) << proof.why;
+      EXPECT_LE(proof.difference, 1e-12);
+      EXPECT_FALSE(proof.weights.empty());
+      ++same;
+    } else {
+      EXPECT_NE(proof.answer, StepAnswer::Same);
+      EXPECT_NE(proof.why.find(reason->second), std::string::npos) << proof.why;
+      if (proof.answer == StepAnswer::Differs) {
+        EXPECT_GE(proof.difference, 1e-3);
+      }
+    }
+  }
+  EXPECT_GE(same, 60);
+}
+
+TEST(SameStep, TheModuleOfAnOperatorIsNamed) {
+  const StepProof proof = prove_same_step(find_case("resnet-bn"), 1);
+  EXPECT_EQ(proof.answer, StepAnswer::Differs);
+  EXPECT_EQ(proof.op, "aten::native_batch_norm");
+  EXPECT_EQ(proof.module, "blocks.0.bn1");
+  EXPECT_EQ(prove_same_step(find_case("dropout"), 1).module, "layers.0");
+}
+
+TEST(SameStep, WeightsAreSharesOfRowsAndOfTargets) {
+  const auto needed_of = [](const char* id) {
+    std::vector<std::string> texts;
+    for (const LossWeight& weight : prove_same_step(find_case(id), 1).weights)
+      texts.push_back(to_string(weight.needed));
+    return texts;
+  };
+  // 10 rows over 4 micro-batches: 3, 3, 2, 2.
+  EXPECT_EQ(needed_of("uneven-mean"), (std::vector<std::string>{"3/10", "3/10", "1/5", "1/5"}));
+  const StepProof equal = prove_same_step(find_case("mean-of-means-uneven"), 1);
+  EXPECT_EQ(equal.answer, StepAnswer::Differs);
+  EXPECT_EQ(equal.why, "loss of micro-batch 0 needs the weight 3/10 and gets 1/4");
+  EXPECT_GE(equal.difference, 1e-3);
+}
+
+TEST(SameStep, CasesWithoutAStepOfAWholeBatchAreNotTaken) {
+  for (const char* id : {"exact-one-microbatch", "exact-eval-only", "exact-divided-lengths"})
+    EXPECT_THROW(prove_same_step(find_case(id), 1), InputError) << id;
+}
+
+using Forward = std::function<at::Tensor(const at::Tensor& x, torch::nn::Linear& fc)>;
+
+class Program : public torch::nn::Module {
+ public:
+  explicit Program(Forward forward) : forward_(std::move(forward)) {
+    fc_ = register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(3, 3)));
+  }
+  at::Tensor forward(const at::Tensor& x) { return forward_(x, fc_); }
+
+ private:
+  Forward forward_;
+  torch::nn::Linear fc_ = nullptr;
+};
+
+/// The program's step: its result is the loss. 8 rows of 3 numbers, 4 micro-batches, each of weight 1, or with `mean`
+/// of its share of rows.
+StepProof prove_program(const std::string& name, const Forward& forward, bool mean) {
+  const auto make_model = [forward](reference::Dtype, uint64_t) {
+    const auto module = std::make_shared<Program>(forward);
+    models::Model model;
+    model.module = module;
+    model.forward = [module](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{module->forward(in[0])};
+    };
+    model.input_names = {"x"};
+    model.input_chunks.resize(1);
+    return model;
+  };
+  const auto make_batch = [](reference::Dtype, int rows, uint64_t, int) {
+    return models::Batch{.inputs = {at::randn({rows, 3})}, .target = {}};
+  };
+  models::add_model(name, make_model, make_batch);
+  reference::Case c;
+  c.id = c.model = name;
+  c.loss = {.kind = LossKind::Output, .reduction = mean ? Reduction::Mean : Reduction::Sum};
+  c.division = mean ? reference::Division::Engine : reference::Division::Nobody;
+  at::manual_seed(1);
+  return prove_same_step(c, 1);
+}
+
+struct Step {
+  const char* name;
+  Forward forward;
+  bool mean;  ///< whether a micro-batch's loss has its share of rows as weight
+  StepAnswer answer;
+  const char* because;  ///< a part of the reason
+};
+
+using enum StepAnswer;
+
+at::Tensor hidden(const at::Tensor& x, torch::nn::Linear& fc) { return capture::call(fc, x).tanh(); }
+
+const Step kSteps[] = {
+    {"sum", [](auto& x, auto& fc) { return hidden(x, fc).sum(); }, false, Same, ""},
+    {"mean", [](auto& x, auto& fc) { return hidden(x, fc).mean(); }, true, Same, ""},
+    {"mean with weight 1", [](auto& x, auto& fc) { return hidden(x, fc).mean(); }, false, Differs,
+     "needs the weight 1/4 and gets 1"},
+    {"sum with weights of a mean", [](auto& x, auto& fc) { return hidden(x, fc).sum(); }, true, Differs,
+     "needs the weight 1 and gets 1/4"},
+    {"mean by the number of rows", [](auto& x, auto& fc) { return hidden(x, fc).sum() / x.size(0); }, true, Same, ""},
+    {"mean by a fixed number", [](auto& x, auto& fc) { return hidden(x, fc).sum() / 8; }, false, Same, ""},
+    {"mean with a penalty", [](auto& x, auto& fc) { return hidden(x, fc).mean() + fc->weight.square().sum(); }, true,
+     Same, ""},
+    {"sum with a penalty", [](auto& x, auto& fc) { return hidden(x, fc).sum() + fc->weight.square().sum(); }, false,
+     Differs, "which micro-batches weight otherwise than the sum"},
+    {"mean over a mask",
+     [](auto& x, auto& fc) {
+       const at::Tensor mask = (x > 0).to(at::kDouble);
+       return (hidden(x, fc) * mask).sum() / mask.sum();
+     },
+     true, Differs, "needs the weight"},
+    {"square of the mean", [](auto& x, auto& fc) { return hidden(x, fc).mean(0).square().sum(); }, true, Differs,
+     "aten::pow.Tensor_Scalar: is not linear in operand 0, a sum over the rows"},
+    {"centred by the batch", [](auto& x, auto& fc) { return hidden(x - x.mean(0), fc).sum(); }, false, Differs,
+     "aten::sub.Tensor: rows of operand 0 meet a sum over all rows, operand 1"},
+    {"in-batch contrast",
+     [](auto& x, auto& fc) {
+       const at::Tensor h = hidden(x, fc);
+       return -at::mm(h, h.t()).log_softmax(1).diagonal().sum();
+     },
+     false, Differs, "aten::mm: rows of operand 0 meet other rows of operand 1"},
+    {"running sum over rows", [](auto& x, auto& fc) { return hidden(x.cumsum(0), fc).sum(); }, false, Differs,
+     "aten::cumsum: mixes rows"},
+    {"neighbours", [](auto& x, auto& fc) { return hidden(x - x.roll({1}, {0}), fc).sum(); }, false, Differs,
+     "aten::roll: mixes rows"},
+    {"the first row", [](auto& x, auto& fc) { return hidden(x + x.narrow(0, 0, 1), fc).sum(); }, false, Differs,
+     "some rows are chosen, as many for the whole batch as for a micro-batch"},
+    {"halves of the batch", [](auto& x, auto& fc) { return hidden(x, fc).view({2, -1, 3}).select(0, 0).sum(); }, false,
+     Differs, "rows do not lie along one dimension"},
+    {"a table cut to the rows",
+     [](auto& x, auto& fc) {
+       return (hidden(x, fc) * at::cat({fc->weight, fc->weight * 2, fc->weight * 3}).narrow(0, 0, x.size(0))).sum();
+     },
+     false, Differs, "a value without rows is cut to the number of rows"},
+    {"row numbers",
+     [](auto& x, auto& fc) { return (hidden(x, fc) * at::arange(x.size(0), at::kDouble).unsqueeze(1)).sum(); }, false,
+     Differs, "aten::arange: its argument end differs"},
+    {"a branch on the rows",
+     [](auto& x, auto& fc) { return x.size(0) > 4 ? hidden(x, fc).sum() : hidden(x, fc).sin().sum(); }, false, Differs,
+     "the program runs another operator here for micro-batch 0"},
+    {"a number that leaves the tensors",
+     [](auto& x, auto& fc) { return hidden(x, fc).sum() * x.sum().item().toDouble(); }, false, Differs,
+     "a number differs between the whole batch and its micro-batches"},
+    {"dropout", [](auto& x, auto& fc) { return at::dropout(hidden(x, fc), 0.5, true).sum(); }, false, Differs,
+     "random numbers are drawn"},
+    {"another dimension first",
+     [](auto& x, auto& fc) { return hidden(x, fc).t().contiguous().softmax(0).square().sum(); }, false, Same, ""},
+    {"softmax over the batch", [](auto& x, auto& fc) { return hidden(x, fc).softmax(0).square().sum(); }, false,
+     Differs, "aten::_softmax of : mixes rows"},
+    {"a token before the row",
+     [](auto& x, auto& fc) {
+       const at::Tensor token = fc->bias.expand({x.size(0), 1, 3});
+       return at::cat({token, hidden(x, fc).unsqueeze(1)}, 1).softmax(1).square().sum();
+     },
+     false, Same, ""},
+    {"the product of rows", [](auto& x, auto& fc) { return hidden(x, fc).prod(0).sum(); }, false, Differs,
+     "aten::prod.dim_int: mixes rows"},
+    {"an operator without a lemma", [](auto& x, auto& fc) { return hidden(x, fc).lgamma().sum(); }, false, Undecided,
+     "aten::lgamma: there is no lemma about this operator"},
+};
+
+class SameStepOf : public ::testing::TestWithParam<Step> {};
+
+TEST_P(SameStepOf, Program) {
+  const Step& step = GetParam();
+  const StepProof proof = prove_program(step.name, step.forward, step.mean);
+  EXPECT_EQ(proof.answer, step.answer) << proof.why;
+  EXPECT_NE(proof.why.find(step.because), std::string::npos) << proof.why;
+  // The numbers, which the answer about types does not read.
+  if (step.answer == Differs)
+    EXPECT_GE(proof.difference, 1e-3);
+  else
+    EXPECT_LE(proof.difference, 1e-12);
+}
+
+std::string step_name(const ::testing::TestParamInfo<Step>& info) {
+  return testing::ParameterName()(::testing::TestParamInfo<const char*>(info.param.name, info.index));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, SameStepOf, ::testing::ValuesIn(kSteps), step_name);
+
+}  // namespace
+}  // namespace plumbline::proof

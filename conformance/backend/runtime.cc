@@ -21,6 +21,7 @@
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/flight/flight_recorder.h"
+#include "runtime/transport/leftovers.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
@@ -76,8 +77,15 @@ void run_all(const Job& job, transport::Transport& transport, const std::filesys
     report(throughput, index, /*done=*/false);
     std::string bytes;
     try {
-      bytes = throughput ? measure_on_rank(job.throughput[index], job, transport)
-                         : run_one(job, job.cases[index], transport);
+      if (throughput) {
+        bytes = measure_on_rank(job.throughput[index], job, transport);
+      } else {
+        transport::Leftovers watched(transport);
+        bytes = run_one(job, job.cases[index], watched);
+        // A rank that waits for a message gives up first, and says for which one.
+        transport::barrier(watched, transport::Deadline::after(2 * transport::from_seconds(job.timeout_seconds)));
+        watched.expect_none();
+      }
     } catch (const TimeoutError& error) {
       if (throughput) throw;
       throw TimeoutError(error.what() +

@@ -125,6 +125,9 @@ std::string why_not(const JobCase& item, const Job& job, ModelFacts& models) {
     std::string note;
     const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
     const schedule::Schedule schedule = case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks);
+    if (c.weight_closures && job.recompute != "never")
+      return "gradients of parameters that are computed apart, in a stage that is run again (weight_closures with "
+             "--recompute): the second forward has copies of the parameters";
     return why_unsupported(c, schedule, models, {job.remat, job.remat_policy});
   } catch (const InputError& error) {
     return error.what();

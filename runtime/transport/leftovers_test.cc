@@ -13,7 +13,7 @@
 namespace plumbline::transport {
 namespace {
 
-Deadline limit() { return Deadline::after(std::chrono::seconds(20)); }
+Deadline in_time() { return Deadline::after(std::chrono::seconds(20)); }
 
 /// Rank 0 sends message `m` `times` times to every other rank; each receives it once, and then all look for more.
 void once_received(Transport& transport, int times) {
@@ -26,17 +26,17 @@ void once_received(Transport& transport, int times) {
   } else {
     std::vector<int> received(3);
     Request request = watched.irecv(received.data(), sizeof(int) * 3, 0, 5);
-    watched.wait(request, limit(), "the test's message");
+    watched.wait(request, in_time(), "the test's message");
     EXPECT_EQ(received, sent);
   }
-  barrier(watched, limit());
+  barrier(watched, in_time());
   const bool is_left = times > 1 && watched.rank() != 0;
   const std::string said = testing::failure<Error>([&] { watched.expect_none(); });
   EXPECT_EQ(said, is_left ? "rank " + std::to_string(watched.rank()) +
                                 ": a message of rank 0 with tag 5 is left when all have been received: it came twice, "
                                 "or was sent too often"
                           : "accepted");
-  barrier(watched, limit());  // the sends' memory
+  barrier(watched, in_time());  // the sends' memory
   watched.withdraw();
 }
 

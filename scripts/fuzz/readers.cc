@@ -50,7 +50,8 @@ void read_backend_file(Text text) { conformance::parse_backend_file(std::string(
 
 void read_bench_run(Text text) {
   const std::string written = bench::bench_run_json(bench::parse_bench_run(text, "run.json"));
-  expect(bench::bench_run_json(bench::parse_bench_run(written, "written")) == written, "the run is read as another one");
+  expect(bench::bench_run_json(bench::parse_bench_run(written, "written")) == written,
+         "the run is read as another one");
 }
 
 void read_cases(Text text) { conformance::CaseFiles().read(std::string(text), "cases.toml"); }
@@ -87,7 +88,8 @@ void read_flight_log(Text text) {
 
 void read_job(Text text) {
   const std::string written = conformance::job_text(conformance::parse_job(std::string(text), "job.json"));
-  expect(conformance::job_text(conformance::parse_job(written, "written")) == written, "the job is read as another one");
+  expect(conformance::job_text(conformance::parse_job(written, "written")) == written,
+         "the job is read as another one");
 }
 
 void read_joint_graph(Text text) {
@@ -130,7 +132,8 @@ void read_report(Text text) {
     return read_file(file);
   };
   const std::string once = written(report);
-  expect(written(conformance::read_report_json(file_of(once, "once.json"))) == once, "the report is read as another one");
+  expect(written(conformance::read_report_json(file_of(once, "once.json"))) == once,
+         "the report is read as another one");
 }
 
 void read_result_key(Text text) {
@@ -142,7 +145,8 @@ void read_run_record(Text text) {
   const conformance::RunRecord record = conformance::read_run_record(file_of(text, "run.json"));
   const fs::path again = file_of("", "written.json");
   conformance::write_run_record(again, record);
-  expect(conformance::difference(conformance::read_run_record(again), record).empty(), "the run is read as another one");
+  expect(conformance::difference(conformance::read_run_record(again), record).empty(),
+         "the run is read as another one");
 }
 
 /// From memory, and from a file, whose header is read before its data.
@@ -174,7 +178,9 @@ void read_verdicts(Text text) {
   expect(read_file(again) == once + once, "a verdict is read as another one");
 }
 
-void read_waivers(Text text) { conformance::read_waivers(file_of(text, "waivers.toml"), {"exact-mlp-mean", "tied-lm"}); }
+void read_waivers(Text text) {
+  conformance::read_waivers(file_of(text, "waivers.toml"), {"exact-mlp-mean", "tied-lm"});
+}
 
 constexpr std::array<Reader, 21> kReaders = {{{"backend_file", read_backend_file},
                                               {"bench_run", read_bench_run},

@@ -37,9 +37,20 @@ void tell_and_die(int signal) {
 std::string changed(std::string text, const std::vector<std::string>& others, std::mt19937_64& random) {
   const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
   // What readers of numbers, of nested values and of text take badly.
-  static const std::vector<std::string> awkward = {
-      "-1", "9223372036854775807", "18446744073709551615", "1e999", "null", "[[[[", "{\"a\":", "\"", "\\u0000",
-      "\xff\xfe", "\n", std::string(1, '\0'), "../../x", "\x1b[2J"};
+  static const std::vector<std::string> awkward = {"-1",
+                                                   "9223372036854775807",
+                                                   "18446744073709551615",
+                                                   "1e999",
+                                                   "null",
+                                                   "[[[[",
+                                                   "{\"a\":",
+                                                   "\"",
+                                                   "\\u0000",
+                                                   "\xff\xfe",
+                                                   "\n",
+                                                   std::string(1, '\0'),
+                                                   "../../x",
+                                                   "\x1b[2J"};
   for (size_t changes = 1 + below(4); changes > 0; --changes) {
     const size_t at = below(text.size() + 1), count = std::min(below(16), text.size() - at);
     switch (below(6)) {

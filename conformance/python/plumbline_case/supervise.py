@@ -22,7 +22,7 @@ import time
 from .capped_log import CappedLog
 from .guard import LONGEST_END, guarded
 from .reasons import reason_in
-from .schema import FormatError, check
+from .schema import FormatError, check, parse_json
 
 # Behind a launcher's label, an event is none.
 HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
@@ -79,8 +79,8 @@ class Supervisor:
     def _answer(self, verb, *options):
         answer = self.output(verb, verb, *options)
         try:
-            return json.loads(answer)
-        except ValueError:
+            return parse_json(answer, verb)
+        except FormatError:
             raise BackendError(f"{verb}: expected one JSON value, got {answer[:80].decode(errors='replace')!r}") from None
 
     def output(self, what, *words):

@@ -38,11 +38,12 @@ using Text = std::string_view;
 
 void expect(bool holds, const char* what) { PLUMBLINE_CHECK(holds, what); }
 
-/// A file with this text in a folder of its own.
+/// A file with this text, in a folder that lives as long as the program.
 fs::path file_of(Text text, const char* name) {
   static const TemporaryFolder folder;
   const fs::path file = folder / name;
-  std::ofstream(file, std::ios::binary | std::ios::trunc).write(text.data(), static_cast<std::streamsize>(text.size()));
+  fs::remove(file);  // some file systems wait for the disk when a file is truncated and written again
+  std::ofstream(file, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
   return file;
 }
 

@@ -31,6 +31,7 @@ FINDINGS = (
     ('status=fail code=1', 'fail a x gpipe (fault: none, expected pass)'),
     ('code=1', 'exit code 1 for no failure'),
     ('status=fail', 'exit code 0 for some failures'),
+    ('status=unsupported', 'exit code 0 for nothing that ran'),
     ('exit 2', 'exit code 2 and no report'),
     ('sleep 100', 'no end within 8.0 s'),
     ('setsid sleep 1000 >/dev/null 2>&1 &', 'processes are left: '),

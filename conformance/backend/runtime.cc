@@ -22,6 +22,7 @@
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/flight/flight_recorder.h"
 #include "runtime/transport/host_name.h"
+#include "runtime/transport/leftovers.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
@@ -79,8 +80,15 @@ void run_all(const Job& job, transport::Transport& transport, const std::filesys
     report(throughput, index, /*done=*/false);
     std::string bytes;
     try {
-      bytes = throughput ? measure_on_rank(job.throughput[index], job, transport)
-                         : run_one(job, job.cases[index], transport);
+      if (throughput) {
+        bytes = measure_on_rank(job.throughput[index], job, transport);
+      } else {
+        transport::Leftovers watched(transport);
+        bytes = run_one(job, job.cases[index], watched);
+        // A rank that waits for a message gives up first, and says for which one.
+        transport::barrier(watched, transport::Deadline::after(2 * transport::from_seconds(job.timeout_seconds)));
+        watched.expect_none();
+      }
     } catch (const TimeoutError& error) {
       if (throughput) throw;
       throw TimeoutError(error.what() +
@@ -120,6 +128,9 @@ std::string why_not(const JobCase& item, const Job& job, ModelFacts& models) {
     std::string note;
     const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
     const schedule::Schedule schedule = case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks);
+    if (c.weight_closures && job.recompute != "never")
+      return "gradients of parameters that are computed apart, in a stage that is run again (weight_closures with "
+             "--recompute): the second forward has copies of the parameters";
     return why_unsupported(c, schedule, models, {job.remat, job.remat_policy});
   } catch (const InputError& error) {
     return error.what();

@@ -29,6 +29,10 @@ std::string reason(gzFile file) {
 
 constexpr unsigned piece = 1 << 20;
 
+/// The largest text: what any machine has room for, and for each byte that gzip made of it. Recorded graphs have up to
+/// 50; a bomb has about 1000.
+constexpr size_t kAnyText = size_t{64} << 20, kUnpackedBytes = 200;
+
 }  // namespace
 
 std::string read_text(const std::string& path) {
@@ -48,6 +52,9 @@ std::string read_text(const std::string& path) {
     if (count < 0 || (code != Z_OK && code != Z_STREAM_END))
       throw InputError("cannot read " + path + ": " + reason(file.get()));
     if (count == 0) return text;
+    if (const auto packed = static_cast<size_t>(gzoffset(file.get())); text.size() > kUnpackedBytes * packed + kAnyText)
+      throw InputError("cannot read " + path + ": it unpacks to more than " + std::to_string(kUnpackedBytes) +
+                       " times its bytes");
   }
 }
 

@@ -6,7 +6,7 @@
 namespace plumbline {
 
 /// Returns the text of a file, decompressed if its content (not its name) is gzip. Throws InputError naming the file if
-/// it cannot be read, is truncated or is damaged.
+/// it cannot be read, is truncated or is damaged, or unpacks to far more than such a text does.
 std::string read_text(const std::string& path);
 
 /// Writes `text`, compressed if the name ends in ".gz". A new or regular file is replaced atomically, by renaming a

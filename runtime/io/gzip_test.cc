@@ -64,6 +64,15 @@ TEST_F(Gzip, SaysWhatIsDamaged) {
             "cannot write " + path("none/a.gz") + ": No such file or directory");
 }
 
+TEST_F(Gzip, ABombIsRefusedBeforeItIsUnpacked) {
+  const std::string text(size_t{80} << 20, 'x');
+  write_text(path("a.gz"), text);
+  EXPECT_EQ(testing::refusal([&] { read_text(path("a.gz")); }),
+            "cannot read " + path("a.gz") + ": it unpacks to more than 200 times its bytes");
+  write_text(path("a"), text);
+  EXPECT_EQ(read_text(path("a")), text);
+}
+
 TEST_F(Gzip, WhatCannotBeWrittenWholeLeavesWhatWasThere) {
   write_text(path("a.json"), "what was there");
   std::signal(SIGXFSZ, SIG_IGN);

@@ -15,7 +15,7 @@ from .case import Case
 from .judge import Verdict, judge
 from .number_text import one_line
 from .regular import expect_folders
-from .schema import FormatError
+from .schema import FormatError, parse_json
 
 LEFT_NOTHING = ("unsupported", "skipped", "error", "timeout", "not-run")
 RUN_SCHEMA = "plumbline-run/1"
@@ -30,7 +30,7 @@ def read_record(folder):
         )
     with open(path, encoding="utf-8") as file:
         try:
-            record = json.load(file)
+            record = parse_json(file.read(), path)
             if record["schema"] != RUN_SCHEMA:
                 raise FormatError(f"{path}: schema: expected {RUN_SCHEMA}, got {record['schema']}")
             for run in record["runs"]:
@@ -48,11 +48,11 @@ def recorded_verdicts(folder):
     try:
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
-                verdicts = json.load(file)["verdicts"]
+                verdicts = parse_json(file.read(), path)["verdicts"]
         else:
             path = os.path.join(folder, "results.jsonl")
             with open(path, encoding="utf-8") as file:  # an interrupted run may leave an unfinished last line
-                verdicts = [json.loads(line) for line in file if line.endswith("\n")]
+                verdicts = [parse_json(line, path) for line in file if line.endswith("\n")]
         return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}
     except FileNotFoundError:
         return {}

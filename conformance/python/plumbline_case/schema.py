@@ -17,13 +17,19 @@ class FormatError(ValueError):
 
 def read_json(path, schema):
     """The document in `path`. Raises FormatError, with the place, if it violates the schema of that name."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            document = json.load(file, object_pairs_hook=without_repetition)
-        except ValueError as error:
-            raise FormatError(f"{path}: not JSON ({error})") from None
+    with open(path, "rb") as file:
+        document = parse_json(file.read(), path)
     check(document, schema, path)
     return document
+
+
+def parse_json(text, source):
+    """The value of a JSON text in UTF-8, of a str or bytes. Raises FormatError, in one line that begins with `source`, for any
+    other text, for an object that names a member twice, and for values that are nested too deep."""
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=without_repetition)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{source}: not JSON ({error})".replace("\n", " ")) from None
 
 
 def check(document, schema, source):

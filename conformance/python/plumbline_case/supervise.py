@@ -1,21 +1,28 @@
 """Runs cases on a backend in processes of its own, without plumbline's program: what `plumbline run --backend` does.
 
-A crash or a hang ends only the current case: the processes are killed, and the others run in new ones.
+A crash or a hang ends only the current case: the processes are killed, and the others run in new ones. Of none a process is
+left (guard.py), also if plumbline-case itself is killed.
 """
 
+import contextlib
+import errno
 import json
 import os
 import queue
 import re
+import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
 
+from .capped_log import CappedLog
+from .guard import LONGEST_END, guarded
 from .reasons import reason_in
-from .schema import FormatError, check
+from .schema import FormatError, check, parse_json
 
 # Behind a launcher's label, an event is none.
 HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
@@ -23,6 +30,8 @@ EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
 SECONDS = 120.0  # the limit of a case
 START = 120.0  # seconds until describe and plan end, and until run's first event
 GRACE = 2.0  # seconds in which the other ranks may end after one has failed
+LONGEST_LINE = 1 << 16  # bytes of an event
+LONGEST_ANSWER = 1 << 26  # bytes of the answer to describe, plan or another question
 # As plumbline's own: containers usually run as root, and more ranks than cores must start. The user's variables prevail.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -72,33 +81,31 @@ class Supervisor:
     def _answer(self, verb, *options):
         answer = self.output(verb, verb, *options)
         try:
-            return json.loads(answer)
-        except ValueError:
+            return parse_json(answer, verb)
+        except FormatError:
             raise BackendError(f"{verb}: expected one JSON value, got {answer[:80].decode(errors='replace')!r}") from None
 
     def output(self, what, *words):
         """The bytes that the program prints when it is started once with these words."""
-        with open(self.log, "ab") as log:
-            begin = log.tell()
-            try:
-                done = subprocess.run(
-                    [*self.words, *words],
-                    env=ENVIRONMENT | os.environ,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    timeout=START,
-                )
-            except subprocess.TimeoutExpired:
-                raise BackendError(f"{what}: no end within {START:.0f} s") from None
-            except OSError as error:
-                raise BackendError(f"{what}: {error}") from None
-        if done.returncode:
+        begin = size_of(self.log)
+        log = CappedLog(self.log)
+        try:
+            with contextlib.closing(Program([*self.words, *words], log, subprocess.PIPE)) as program:
+                answer, late = program.answer(START)
+        except OSError as error:
+            raise BackendError(f"{what}: {error}") from None
+        finally:
+            log.close()
+        if late:
+            raise BackendError(f"{what}: no end within {START:.0f} s")
+        if len(answer) > LONGEST_ANSWER:
+            raise BackendError(f"{what}: more than {LONGEST_ANSWER >> 20} MiB on standard output")
+        if program.code:
             why = last_words(self.log, begin)
             if why.startswith("--backend"):  # there is no such class
                 raise FormatError(why)
-            raise BackendError(f"{what}: exited with code {done.returncode}: {why}".rstrip(": "))
-        return done.stdout
+            raise BackendError(f"{what}: exited with code {program.code}: {why}".rstrip(": "))
+        return answer
 
     def run(self, job, out):
         """Runs the cases of the job, whose files are relative to `out`. Yields (case, status, reason) as they end:
@@ -147,6 +154,108 @@ class Supervisor:
         return START, f"no event within {START:g} s"
 
 
+class Program:
+    """A program under a guard. Throws OSError if there is none. `output`: subprocess.PIPE, or a descriptor."""
+
+    def __init__(self, words, log, output, environment=None):
+        if not shutil.which(words[0]):
+            number = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
+            raise OSError(number, os.strerror(number), words[0])
+        control, self._control = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                guarded(words, control),
+                env=ENVIRONMENT | os.environ | (environment or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=log.descriptor,
+                pass_fds=[control],
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self._control)
+            raise
+        finally:
+            os.close(control)
+        self.stdout = self._process.stdout
+
+    def poll(self):
+        """The exit code; -N after signal N; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def code(self):
+        return self._process.returncode
+
+    def answer(self, seconds):
+        """(standard output until its end, whether there was no end in time); a byte more than LONGEST_ANSWER at most."""
+        deadline, pieces, size = time.monotonic() + seconds, [], 0
+        while size <= LONGEST_ANSWER:
+            if not select.select([self.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return b"", True
+            if not (piece := os.read(self.stdout.fileno(), 1 << 16)):
+                break
+            pieces.append(piece)
+            size += len(piece)
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()) if size <= LONGEST_ANSWER else 0)
+        except subprocess.TimeoutExpired:
+            return b"".join(pieces), size <= LONGEST_ANSWER
+        return b"".join(pieces), False
+
+    def end(self):
+        """Ends it, and all that it left."""
+        os.close(self._control)
+        try:
+            self._process.wait(LONGEST_END + GRACE)
+        except subprocess.TimeoutExpired:  # the guard is stopped, for one: then the kernel ends the program
+            self._process.kill()
+            self._process.wait()
+
+    def close(self):
+        self.end()
+        if self.stdout:
+            self.stdout.close()
+
+
+class Lines:
+    """The lines of a stream. A reader that does not take them keeps the writer waiting; a line that is too long is cut."""
+
+    def __init__(self, descriptor):
+        self._lines, self._closed = queue.Queue(maxsize=1000), False
+        self._thread = threading.Thread(target=self._read, args=[descriptor], daemon=True)
+        self._thread.start()
+
+    def get(self, timeout):
+        """The next line; None: there are no more. Raises queue.Empty."""
+        return self._lines.get(timeout=timeout)
+
+    def stop(self):
+        """No more lines are taken."""
+        self._closed = True
+
+    def join(self):
+        """Called when no process holds the other end any more."""
+        self._thread.join(timeout=LONGEST_END)
+
+    def _read(self, descriptor):
+        line = b""
+        while not self._closed and (piece := os.read(descriptor, 1 << 16)):
+            first, *more = piece.split(b"\n")
+            line = (line + first)[:LONGEST_LINE]
+            for next_line in more:
+                self._put(line)
+                line = next_line[:LONGEST_LINE]
+        if line:
+            self._put(line)
+        self._put(None)
+
+    def _put(self, line):
+        while not self._closed:
+            with contextlib.suppress(queue.Full):
+                return self._lines.put(line if line is None else line.decode(errors="replace"), timeout=0.1)
+
+
 class Processes:
     """The processes of one start; on leaving, none of them is left."""
 
@@ -158,8 +267,8 @@ class Processes:
         self.hidden = None
         #: of the cases that have ended
         self.told = []
-        self._log_begin = os.path.getsize(self._log) if os.path.exists(self._log) else 0
-        count, self._started, self._lines = supervisor.processes or 1, [], queue.Queue()
+        self._log_begin = size_of(self._log)
+        count, self._started, self._lines = supervisor.processes or 1, [], None
         words = [*supervisor.words, *verb]
         starts = [(words, {})]
         if supervisor.launcher:
@@ -168,28 +277,16 @@ class Processes:
             shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count)}
             shared["LOCAL_WORLD_SIZE"] = str(count)
             starts = [(words, shared | {"RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(count)]
-        with open(self._log, "ab") as log:
-            for number, (argv, environment) in enumerate(starts):
-                try:
-                    process = subprocess.Popen(
-                        argv,
-                        env=ENVIRONMENT | os.environ | environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE if number == 0 else log,
-                        stderr=log,
-                        start_new_session=True,
-                    )
-                except OSError as error:
-                    self.problem = str(error)
-                    break
-                self._started.append(process)
+        self._kept = CappedLog(self._log)
+        for number, (argv, environment) in enumerate(starts):
+            output = subprocess.PIPE if number == 0 else self._kept.descriptor
+            try:
+                self._started.append(Program(argv, self._kept, output, environment))
+            except OSError as error:
+                self.problem = str(error)
+                break
         if self._started:
-            threading.Thread(target=self._read, args=[self._started[0].stdout], daemon=True).start()
-
-    def _read(self, stream):
-        for line in stream:
-            self._lines.put(line.decode(errors="replace").rstrip("\n"))
-        self._lines.put(None)
+            self._lines = Lines(self._started[0].stdout.fileno())
 
     def events(self, limit):
         """The lines of rank 0 that are events, until all processes have ended, one has failed, or no event comes in time:
@@ -197,8 +294,12 @@ class Processes:
         (seconds, too_late), ending, more = limit(), None, True
         deadline = time.monotonic() + seconds
         while not self.problem:
+            now = time.monotonic()
+            if now > deadline:
+                self.late = too_late
+                return
             try:
-                line = self._lines.get(timeout=0.02)
+                line = self._lines.get(timeout=0.02) if more else None
                 more = line is not None
                 if more and line.startswith("@plumbline"):
                     yield line
@@ -206,31 +307,32 @@ class Processes:
                     deadline = time.monotonic() + seconds
                 elif more and not self.hidden and HIDDEN.fullmatch(line[:200].rstrip()):
                     self.hidden = line[:200].rstrip()
-                continue
+                if more:
+                    continue
+                time.sleep(0.02)
             except queue.Empty:
                 pass
-            codes, now = [process.poll() for process in self._started], time.monotonic()
+            codes = [program.poll() for program in self._started]
             if None not in codes and not more:
                 return
             if ending is None and (any(codes) or None not in codes):
                 ending = now
             if ending is not None and now > ending + GRACE:
                 return
-            if now > deadline:
-                self.late = too_late
-                return
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.codes = [process.poll() for process in self._started]
-        for process in self._started:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)  # its children too
-            except ProcessLookupError:
-                pass
-            process.wait()
+        self.codes = [program.poll() for program in self._started]
+        if self._lines:
+            self._lines.stop()
+        for program in self._started:
+            program.end()
+        if self._lines:
+            self._lines.join()
+            self._started[0].stdout.close()
+        self._kept.close()
 
     def succeeded(self):
         return not self.problem and not self.late and bool(self.codes) and not any(self.codes) and None not in self.codes
@@ -261,6 +363,10 @@ class Processes:
     def _end_of(self, rank):
         code, who = self.codes[rank], f"rank {rank} " if len(self.codes) > 1 else ""
         return f"{who}ended with exit code {code}" if code >= 0 else f"{who}killed by signal {-code} ({signal.strsignal(-code)})"
+
+
+def size_of(file):
+    return os.path.getsize(file) if os.path.exists(file) else 0
 
 
 def last_words(log, begin, told=()):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .regular import open_regular
-from .schema import FormatError
+from .schema import FormatError, parse_json
 
 # NumPy has no bfloat16: BF16 is read and written as its bits, in uint16. Cases and results have no U16.
 DTYPES = {
@@ -55,11 +55,12 @@ def f32_to_bf16(values):
 
 def is_entry(entry):
     def numbers(value):
-        return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+        return isinstance(value, list) and all(type(n) is int and 0 <= n < 1 << 63 for n in value)
 
     return (
         isinstance(entry, dict)
         and entry.keys() == {"dtype", "shape", "data_offsets"}
+        and isinstance(entry["dtype"], str)
         and entry["dtype"] in DTYPES
         and numbers(entry["shape"])
         and numbers(entry["data_offsets"])
@@ -80,10 +81,7 @@ def read_stored(path, most=None, follow=True):
         (length,) = struct.unpack("<Q", start)
         if length > min(size - 8, MAX_HEADER):
             raise FormatError(f"{path}: a header of {length} bytes in a file of {size}")
-        try:
-            header = json.loads(file.read(length).decode())
-        except ValueError as error:
-            raise FormatError(f"{path}: the header is not JSON ({error})") from None
+        header = parse_json(file.read(length), f"{path}: the header")
         entries = checked_entries(path, header, size - 8 - length)
         data = file.read(size - 8 - length)
     if len(data) < size - 8 - length:
@@ -96,6 +94,11 @@ def read_stored(path, most=None, follow=True):
     return tensors
 
 
+def quoted(name):
+    """On one line."""
+    return json.dumps(name, ensure_ascii=False)[1:-1]
+
+
 def checked_entries(path, header, size):
     """[(name, dtype, shape, begin)] of the header of a file with `size` bytes of data, which the tensors tile."""
     if not isinstance(header, dict):
@@ -103,13 +106,13 @@ def checked_entries(path, header, size):
     header.pop("__metadata__", None)
     for name, entry in header.items():
         if not is_entry(entry):
-            raise FormatError(f"{path}: {name}: expected a dtype, a shape and data_offsets, got {json.dumps(entry)[:80]}")
+            raise FormatError(f"{path}: {quoted(name)}: expected a dtype, a shape and data_offsets, got {json.dumps(entry)[:80]}")
     entries, used = [], 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
         shape = entry["shape"]
         if begin != used or end - begin != math.prod(shape) * DTYPES[entry["dtype"]].itemsize or end > size:
-            raise FormatError(f"{path}: {name}: data_offsets [{begin}, {end}] do not fit shape {shape} or the file")
+            raise FormatError(f"{path}: {quoted(name)}: data_offsets [{begin}, {end}] do not fit shape {shape} or the file")
         used = end
         entries.append((name, entry["dtype"], shape, begin))
     if used != size:

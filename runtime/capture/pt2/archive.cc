@@ -13,12 +13,17 @@
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/io/json_place.h"
 #include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
 
 using nlohmann::json;
+
+/// The largest entry, for each byte of the file. PyTorch stores entries as they are; a program that packs them again
+/// does not pack weights and JSON more tightly than this, while a zip bomb has about 1000.
+constexpr size_t kUnpackedBytes = 100;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -50,6 +55,7 @@ Archive::Archive(const std::filesystem::path& path) : file_(path.string()) {
   if (!std::filesystem::is_regular_file(path))
     throw InputError(file_ + (std::filesystem::exists(path) ? ": not a file" : ": no such file") +
                      "; expected a .pt2 archive");
+  file_bytes_ = std::filesystem::file_size(path);
   try {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(file_);
   } catch (const std::exception& error) {
@@ -66,6 +72,9 @@ bool Archive::has(const std::string& entry) { return reader_->hasRecord(entry); 
 std::pair<at::DataPtr, size_t> Archive::read(const std::string& entry, const std::string& purpose) {
   if (!has(entry)) refuse("no entry " + in_quotes(entry) + ", which would hold " + purpose);
   try {
+    if (const size_t size = reader_->getRecordSize(entry); size > kUnpackedBytes * file_bytes_)
+      refuse("entry " + in_quotes(entry) + " unpacks to " + std::to_string(size) + " bytes, the file has " +
+             std::to_string(file_bytes_) + "; expected at most " + std::to_string(kUnpackedBytes) + " times as many");
     auto [bytes, count] = reader_->getRecord(entry);
     check_sum(entry, bytes.get(), count);
     return {std::move(bytes), count};
@@ -107,12 +116,7 @@ std::string Archive::read_text(const std::string& entry) {
 
 json Archive::read_json(const std::string& entry, const std::string& purpose) {
   const auto [bytes, count] = read(entry, purpose);
-  const auto* text = static_cast<const char*>(bytes.get());
-  try {
-    return json::parse(text, text + count);
-  } catch (const json::exception& error) {
-    refuse("entry " + in_quotes(entry) + " is not JSON: " + first_line(error.what()));
-  }
+  return parse_json({static_cast<const char*>(bytes.get()), count}, file_ + ": entry " + in_quotes(entry));
 }
 
 TensorFolder::TensorFolder(Archive& archive, std::string folder, const std::string& list)

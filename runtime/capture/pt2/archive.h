@@ -47,6 +47,7 @@ class Archive {
   void check_sum(const std::string& entry, const void* bytes, size_t count);
 
   std::string file_;
+  size_t file_bytes_ = 0;
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/capture/pt2/archive.h"
 
 #include <ATen/core/Tensor.h>
+#include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
@@ -150,6 +151,20 @@ TEST(Archive, OtherByteOrdersAreRefused) {
   EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }), "not little-endian");
 }
 
+TEST(Archive, WhatUnpacksToFarMoreThanTheFileHasIsRefused) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "bomb.pt2";
+  {
+    caffe2::serialize::PyTorchStreamWriter writer(path.string());
+    const std::string zeros(size_t{64} << 20, '0');
+    writer.writeRecord("models/model.json", zeros.data(), zeros.size(), /*compress=*/true);
+    writer.writeEndOfFile();
+  }
+  ASSERT_LT(std::filesystem::file_size(path), size_t{1} << 18);
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(path); }),
+              "entry 'models/model.json' unpacks to 67108864 bytes, the file has ");
+}
+
 TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
   const TemporaryFolder folder;
   Entries entries = entries_of(testdata("tied") / "model.pt2");
@@ -157,6 +172,10 @@ TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {
   entries["models/model.json"] = model.substr(0, model.size() / 2);
   EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }),
               "entry 'models/model.json' is not JSON");
+  entries["models/model.json"] = std::string(100'000, '[');
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }), "more than 200 nested lists");
+  entries["models/model.json"] = "{\"schema_version\": {}, " + model.substr(1);
+  EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }), "schema_version");
   entries["models/model.json"] = "[]";
   EXPECT_SAYS(refusal_of([&] { capture::read_program(write_archive(folder, entries)); }),
               "entry 'models/model.json' is malformed");

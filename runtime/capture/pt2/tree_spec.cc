@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/io/json_place.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -48,7 +49,7 @@ size_t TreeSpec::leaves() const {
 
 TreeSpec parse_tree_spec(const std::string& text) {
   try {
-    const json spec = json::parse(text);
+    const json spec = parse_json(text, "the tree spec");
     if (!spec.is_array() || spec.size() != 2 || spec[0] != 1)
       throw InputError("a tree spec must be a pair of the protocol version 1 and an object");
     return from_json(spec[1]);

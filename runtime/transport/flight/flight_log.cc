@@ -27,6 +27,14 @@ namespace {
 
 constexpr char kMagic[16] = "plumb-flight/1";
 
+/// Whether bytes of a file have values that the types of an event's members have.
+bool is_event(const Event& bytes) {
+  uint8_t kind, receives;
+  std::memcpy(&kind, &bytes.kind, sizeof kind);
+  std::memcpy(&receives, &bytes.receives, sizeof receives);
+  return kind <= static_cast<uint8_t>(EventKind::TimedOut) && receives <= 1;
+}
+
 }  // namespace
 
 FlightLog::FlightLog(const std::filesystem::path& file) {
@@ -76,7 +84,9 @@ std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& f
   const uint64_t first = added >= kFlightEvents ? added - kFlightEvents + 1 : 0;
   std::vector<Event> events;
   for (uint64_t i = first; i < added; ++i) {
-    events.push_back(copy->events[i % kFlightEvents]);
+    const Event& event = copy->events[i % kFlightEvents];
+    if (!is_event(event)) continue;
+    events.push_back(event);
     events.back().what[sizeof Event::what - 1] = 0;
   }
   return events;

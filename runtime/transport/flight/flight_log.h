@@ -48,7 +48,8 @@ class FlightLog {
   Memory* memory_;
 };
 
-/// The events in a file, oldest first; nullopt if it is no log. An event that was being written is left out.
+/// The events in a file, oldest first; nullopt if it is no log. An event that was being written is left out, and bytes
+/// that are none.
 std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file);
 
 }  // namespace plumbline::transport::flight

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 
@@ -51,6 +52,24 @@ TEST(FlightLog, OutlivesAKilledProcess) {
   const std::vector<Event> events = read_flight_log(folder / "log").value();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_STREQ(events.back().what, "event 2");
+}
+
+TEST(FlightLog, BytesThatAreNoEventAreLeftOut) {
+  const TemporaryFolder folder;
+  {
+    FlightLog log(folder / "log");
+    for (int64_t i = 0; i < 4; ++i) log.add(numbered(i));
+  }
+  const auto put = [&](int64_t event, size_t member, char byte) {
+    std::fstream file(folder / "log", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(24 + event * sizeof(Event) + member)).put(byte);
+  };
+  put(1, offsetof(Event, kind), 5);
+  put(2, offsetof(Event, receives), 2);
+  const std::vector<Event> events = read_flight_log(folder / "log").value();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].tag, 0);
+  EXPECT_EQ(events[1].tag, 3);
 }
 
 TEST(FlightLog, OtherFilesAreNoLogs) {

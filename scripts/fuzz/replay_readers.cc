@@ -1,0 +1,125 @@
+// Gives each reader the files of its corpus, and each of them changed at random: what a change breaks at once is seen
+// without a fuzzer.
+//
+//   replay_readers CORPUS CHANGES SEED
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/io/tensor_file.h"
+#include "scripts/fuzz/readers.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What is being read, for the last words of a crash.
+std::array<char, 512> now;
+
+void tell_and_die(int signal) {
+  std::signal(signal, SIG_DFL);
+  if (write(STDERR_FILENO, now.data(), std::strlen(now.data())) < 0) _exit(1);
+  raise(signal);
+}
+
+/// A few bytes lost, doubled, exchanged or replaced, or a part of another file put in.
+std::string changed(std::string text, const std::vector<std::string>& others, std::mt19937_64& random) {
+  const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
+  // What readers of numbers, of nested values and of text take badly.
+  static const std::vector<std::string> awkward = {"-1",
+                                                   "9223372036854775807",
+                                                   "18446744073709551615",
+                                                   "1e999",
+                                                   "null",
+                                                   "[[[[",
+                                                   "{\"a\":",
+                                                   "\"",
+                                                   "\\u0000",
+                                                   "\xff\xfe",
+                                                   "\n",
+                                                   std::string(1, '\0'),
+                                                   "../../x",
+                                                   "\x1b[2J"};
+  for (size_t changes = 1 + below(4); changes > 0; --changes) {
+    const size_t at = below(text.size() + 1), count = std::min(below(16), text.size() - at);
+    switch (below(6)) {
+      case 0:
+        text.erase(at, count);
+        break;
+      case 1:
+        text.insert(at, text.substr(at, count));
+        break;
+      case 2:
+        if (at < text.size()) text[at] = static_cast<char>(random());
+        break;
+      case 3:
+        text.replace(at, count, awkward[below(awkward.size())]);
+        break;
+      case 4: {
+        const std::string& other = others[below(others.size())];
+        const size_t from = below(other.size() + 1);
+        text.insert(at, other.substr(from, below(64)));
+        break;
+      }
+      default:
+        text.resize(at);
+    }
+  }
+  return text;
+}
+
+int replay(const fs::path& corpus, long changes, unsigned long long seed) {
+  long taken = 0, given = 0;
+  for (const plumbline::fuzz::Reader& reader : plumbline::fuzz::readers()) {
+    std::vector<fs::path> files;
+    if (fs::exists(corpus / reader.name))
+      for (const auto& entry : fs::directory_iterator(corpus / reader.name)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    std::vector<std::string> texts;
+    for (const fs::path& file : files) texts.push_back(plumbline::read_file(file));
+    long of_reader = 0;
+    for (size_t i = 0; i < files.size(); ++i)
+      for (long change = 0; change <= changes; ++change) {
+        std::snprintf(now.data(), now.size(), "replay_readers: %s: %s, change %ld of seed %llu\n", reader.name,
+                      files[i].filename().c_str(), change, seed);
+        std::seed_seq mixed{seed, static_cast<unsigned long long>(i), static_cast<unsigned long long>(change)};
+        std::mt19937_64 random(mixed);
+        const std::string text = change == 0 ? texts[i] : changed(texts[i], texts, random);
+        of_reader += plumbline::fuzz::reads(reader, text);
+        ++given;
+      }
+    if (of_reader == 0) {
+      std::fprintf(stderr, "replay_readers: %s took none of its %zu files\n", reader.name, files.size());
+      return 1;
+    }
+    taken += of_reader;
+  }
+  std::printf("%ld texts given, %ld of them read\n", given, taken);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fputs("usage: replay_readers CORPUS CHANGES SEED\n", stderr);
+    return 2;
+  }
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, tell_and_die);
+#ifndef __SANITIZE_ADDRESS__
+  const rlimit memory{size_t{1} << 30, size_t{1} << 30};  // no file here is larger than some KiB
+  setrlimit(RLIMIT_AS, &memory);
+#endif
+  return replay(argv[1], std::atol(argv[2]), std::strtoull(argv[3], nullptr, 10));
+}

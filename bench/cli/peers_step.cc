@@ -71,6 +71,7 @@ class StepComparison {
           const TensorMap& others = first.try_emplace(steps.schedule, measured.gradients).first->second;
           steps.bits_equal = steps.bits_equal && measured.gradients == others;
           steps.seconds[static_cast<size_t>(arm)].push_back(std::move(measured.seconds));
+          steps.processor[static_cast<size_t>(arm)].push_back(std::move(measured.processor));
         }
         if (arm == Arm::PyTorch) torch_ = read_file(out / "torch");
       }
@@ -128,15 +129,18 @@ void record(const ScheduleSteps& steps, const std::string& model, const StepOpti
   const std::string name = "peers/step/" + steps.schedule + "/" + model + "/ranks:" + std::to_string(options.ranks) +
                            "/microbatches:" + std::to_string(options.microbatches) +
                            "/threads:" + std::to_string(options.threads);
-  recording.add(name, {.name = "tcp", .unit = "s", .samples = all_steps(steps, Arm::Tcp)});
-  recording.add(name, {.name = "shared_memory", .unit = "s", .samples = all_steps(steps, Arm::SharedMemory)});
-  recording.add(name, {.name = "pytorch", .unit = "s", .samples = all_steps(steps, Arm::PyTorch)});
-  recording.add(name,
-                {.name = "pytorch_over_tcp", .unit = "1", .better = Better::Higher, .samples = steps.over(Arm::Tcp)});
-  recording.add(name, {.name = "pytorch_over_shared_memory",
-                       .unit = "1",
-                       .better = Better::Higher,
-                       .samples = steps.over(Arm::SharedMemory)});
+  for (const auto& [arm, figure] :
+       {std::pair(Arm::PyTorch, "pytorch"), {Arm::Tcp, "tcp"}, {Arm::SharedMemory, "shared_memory"}}) {
+    recording.add(name, {.name = figure, .unit = "s", .samples = all_of(steps.seconds, arm)});
+    recording.add(name, {.name = figure + std::string("_cpu"), .unit = "s", .samples = all_of(steps.processor, arm)});
+    if (arm == Arm::PyTorch) continue;
+    const std::string over = std::string("pytorch_over_") + figure;
+    recording.add(name,
+                  {.name = over, .unit = "1", .better = Better::Higher, .samples = pytorch_over(steps.seconds, arm)});
+    recording.add(
+        name,
+        {.name = over + "_cpu", .unit = "1", .better = Better::Higher, .samples = pytorch_over(steps.processor, arm)});
+  }
 }
 
 int compare_steps(const StepOptions& options) {

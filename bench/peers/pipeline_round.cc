@@ -2,6 +2,7 @@
 
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
+#include <time.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,13 @@ std::vector<split::SplitPoint> even_points(int64_t layers, int stages) {
   return points;
 }
 
+/// Of all threads of this process.
+double processor_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 TensorMap gradients_of(const engine::Engine& engine) {
   TensorMap gradients;
   for (const auto& [stage, state] : engine.states())
@@ -56,6 +64,7 @@ void run_pipeline_round(const PipelineRound& round, transport::Transport& transp
     split.points = even_points(round.model.layers, schedule.stages);
     engine::EngineOptions options;
     options.input_names = {"x"};
+    options.input_chunks = {microbatch::ChunkSpec{}};
     options.loss = [](const std::vector<at::Tensor>& outputs, const at::Tensor& of) {
       return sum_of_products(outputs[0], of);
     };
@@ -67,15 +76,19 @@ void run_pipeline_round(const PipelineRound& round, transport::Transport& transp
         transport, schedule,
         [&](bool training, const std::vector<at::Tensor>& in) { return split::make_pipe(handle, in, training, split); },
         options);
-    std::vector<double> seconds;
+    std::vector<double> seconds, processor;
     for (int i = 0; i < kWarmUpSteps + round.steps; ++i) {
       engine.zero_grad();
       transport::barrier(transport, transport::Deadline::after(kTimeout));
       const Clock::time_point begin = Clock::now();
+      const double processor_begin = processor_seconds();
       engine.train({inputs}, target);
-      if (i >= kWarmUpSteps) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+      if (i < kWarmUpSteps) continue;
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+      processor.push_back(processor_seconds() - processor_begin);
     }
-    write_text_file(rank_file(out, name, transport.rank(), ".json"), nlohmann::json(seconds).dump());
+    write_text_file(rank_file(out, name, transport.rank(), ".json"),
+                    nlohmann::json{{"seconds", seconds}, {"processor_seconds", processor}}.dump());
     write_tensor_file(rank_file(out, name, transport.rank(), ".safetensors"), gradients_of(engine));
   }
 }
@@ -85,10 +98,19 @@ MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& sc
   for (int rank = 0; rank < ranks; ++rank) {
     const std::filesystem::path path = rank_file(out, schedule, rank, ".json");
     try {
-      const auto seconds = nlohmann::json::parse(read_file(path)).get<std::vector<double>>();
-      if (rank == 0) steps.seconds.resize(seconds.size());
-      if (seconds.empty() || seconds.size() != steps.seconds.size()) throw Error("not as many steps as rank 0 has");
-      for (size_t i = 0; i < seconds.size(); ++i) steps.seconds[i] = std::max(steps.seconds[i], seconds[i]);
+      const auto json = nlohmann::json::parse(read_file(path));
+      const auto seconds = json.at("seconds").get<std::vector<double>>();
+      const auto processor = json.at("processor_seconds").get<std::vector<double>>();
+      if (rank == 0) {
+        steps.seconds.resize(seconds.size());
+        steps.processor.resize(seconds.size());
+      }
+      if (seconds.empty() || seconds.size() != steps.seconds.size() || processor.size() != seconds.size())
+        throw Error("not as many steps as rank 0 has");
+      for (size_t i = 0; i < seconds.size(); ++i) {
+        steps.seconds[i] = std::max(steps.seconds[i], seconds[i]);
+        steps.processor[i] += processor[i];
+      }
       for (auto& [name, gradient] : read_tensor_file(rank_file(out, schedule, rank, ".safetensors")))
         if (!steps.gradients.emplace(name, std::move(gradient)).second)
           throw Error("the parameter " + name + " is on two ranks");

@@ -7,7 +7,9 @@
 // are fill(sizes, 0, kLarge, 0) and fill(sizes, 1, kLarge, 0), the loss of a micro-batch is the sum of output * target,
 // and gradients are sums over micro-batches. Each schedule gets three steps to warm up, then S measured ones; before
 // each, a rank drops its gradients and waits at a barrier. Every rank writes, for each schedule,
-//   DIR/SCHEDULE.RANK.json          the seconds of its measured steps, each from the barrier to this rank's end
+//   DIR/SCHEDULE.RANK.json          of its measured steps, each from the barrier to this rank's end, the seconds and
+//   the
+//                                   processor time of all its threads: {"seconds": [], "processor_seconds": []}
 //   DIR/SCHEDULE.RANK.safetensors   its stages' gradients after the last one, by the parameters' names in the model
 #pragma once
 
@@ -31,8 +33,9 @@ struct PipelineRound {
 void run_pipeline_round(const PipelineRound& round, transport::Transport& transport, const std::filesystem::path& out);
 
 struct MeasuredSteps {
-  std::vector<double> seconds;  ///< by step: of the slowest rank
-  TensorMap gradients;          ///< of all ranks
+  std::vector<double> seconds;    ///< by step: of the slowest rank
+  std::vector<double> processor;  ///< by step: seconds of processor time of all ranks
+  TensorMap gradients;            ///< of all ranks
 };
 
 /// What either side wrote about a schedule. Throws Error for missing or invalid files, ranks with different numbers of

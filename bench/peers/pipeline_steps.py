@@ -71,7 +71,7 @@ def measure(schedule_name, shape, options, rank):
         stages[0] if schedule_name in ONE_STAGE else stages, options.microbatches, loss_fn=loss, scale_grads=False)
     batch = (fill(shape.sizes(options.microbatches), 0, LARGE, 0),) if 0 in own else ()
     target = {'target': fill(shape.sizes(options.microbatches), 1, LARGE, 0)} if count - 1 in own else {}
-    seconds = []
+    seconds, processor = [], []
     # Live objects are exempt from collection; garbage of each step is collected between steps, outside the timed part.
     gc.collect()
     gc.freeze()
@@ -81,16 +81,17 @@ def measure(schedule_name, shape, options, rank):
             parameter.grad = None
         gc.collect()
         dist.barrier()
-        begin = time.perf_counter()
+        begin, processor_begin = time.perf_counter(), time.process_time()
         schedule.step(*batch, **target, return_outputs=False)
         if number >= WARM_UP_STEPS:
             seconds.append(time.perf_counter() - begin)
+            processor.append(time.process_time() - processor_begin)
     gc.enable()
     gc.unfreeze()
     path = os.path.join(options.out, f'{schedule_name}.{rank}')
     write_tensors(path + '.safetensors', {name: parameter.grad for name, parameter in parameters.items()})
     with open(path + '.json', 'w') as file:
-        json.dump(seconds, file)
+        json.dump({'seconds': seconds, 'processor_seconds': processor}, file)
 
 
 def run_rank(rank, options):

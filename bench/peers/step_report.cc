@@ -12,45 +12,47 @@ namespace {
 
 size_t index_of(Arm arm) { return static_cast<size_t>(arm); }
 
-std::string ratio_text(const std::vector<double>& ratios) {
+std::string ratio_text(const ArmSamples& samples, Arm arm) {
+  const std::vector<double> ratios = pytorch_over(samples, arm);
   const auto [least, greatest] = std::ranges::minmax(ratios);
   char text[64];
-  std::snprintf(text, sizeof text, "%.2f (%.2f-%.2f)", median(ratios), least, greatest);
+  std::snprintf(text, sizeof text, "%.1f (%.1f-%.1f)", median(ratios), least, greatest);
   return text;
 }
 
-std::string milliseconds(const std::vector<double>& seconds) {
+std::string arm_text(const ScheduleSteps& steps, Arm arm) {
+  const std::vector<double> seconds = all_of(steps.seconds, arm);
   char text[64];
-  std::snprintf(text, sizeof text, "%9.2f %9.2f", 1e3 * median(seconds), 1e3 * percentile(seconds, 0.95));
+  std::snprintf(text, sizeof text, " %8.2f %8.2f %8.2f ", 1e3 * median(seconds), 1e3 * percentile(seconds, 0.95),
+                1e3 * median(all_of(steps.processor, arm)));
   return text;
 }
 
 }  // namespace
 
-std::vector<double> ScheduleSteps::over(Arm arm) const {
-  std::vector<double> ratios;
-  for (size_t round = 0; round < seconds[index_of(arm)].size(); ++round)
-    ratios.push_back(median(seconds[index_of(Arm::PyTorch)][round]) / median(seconds[index_of(arm)][round]));
-  return ratios;
+std::vector<double> all_of(const ArmSamples& samples, Arm arm) {
+  std::vector<double> all;
+  for (const std::vector<double>& round : samples[index_of(arm)]) all.insert(all.end(), round.begin(), round.end());
+  return all;
 }
 
-std::vector<double> all_steps(const ScheduleSteps& steps, Arm arm) {
-  std::vector<double> all;
-  for (const std::vector<double>& round : steps.seconds[index_of(arm)])
-    all.insert(all.end(), round.begin(), round.end());
-  return all;
+std::vector<double> pytorch_over(const ArmSamples& samples, Arm arm) {
+  std::vector<double> ratios;
+  for (size_t round = 0; round < samples[index_of(arm)].size(); ++round)
+    ratios.push_back(median(samples[index_of(Arm::PyTorch)][round]) / median(samples[index_of(arm)][round]));
+  return ratios;
 }
 
 std::string to_table(const std::vector<ScheduleSteps>& schedules) {
   char line[256];
-  std::snprintf(line, sizeof line, "%-24s %19s  %19s  %19s   %-36s\n%-24s", "step, ms", "PyTorch", "TCP",
-                "shared memory", "PyTorch over", "");
+  std::snprintf(line, sizeof line, "%-24s %27s %27s %27s   %-31s %-31s\n%-24s", "step, ms", "PyTorch ", "TCP ",
+                "shared memory ", "PyTorch over TCP", "PyTorch over shared memory", "");
   std::string text = line;
-  for ([[maybe_unused]] const Arm arm : kArms) {
-    std::snprintf(line, sizeof line, " %9s %9s ", "p50", "p95");
+  for (size_t i = 0; i < kArms.size(); ++i) {
+    std::snprintf(line, sizeof line, " %8s %8s %8s ", "p50", "p95", "CPU");
     text += line;
   }
-  std::snprintf(line, sizeof line, "  %-18s %-18s %s\n", "TCP", "shared memory", "gradients");
+  std::snprintf(line, sizeof line, "  %-15s %-15s %-15s %-15s %s\n", "p50", "CPU", "p50", "CPU", "gradients");
   text += line;
   for (const ScheduleSteps& steps : schedules) {
     std::snprintf(line, sizeof line, "%-24s", steps.schedule.c_str());
@@ -59,9 +61,10 @@ std::string to_table(const std::vector<ScheduleSteps>& schedules) {
       text += " WRONG: " + steps.wrong + "\n";
       continue;
     }
-    for (const Arm arm : kArms) text += " " + milliseconds(all_steps(steps, arm)) + " ";
-    std::snprintf(line, sizeof line, "  %-18s %-18s %s\n", ratio_text(steps.over(Arm::Tcp)).c_str(),
-                  ratio_text(steps.over(Arm::SharedMemory)).c_str(),
+    for (const Arm arm : kArms) text += arm_text(steps, arm);
+    std::snprintf(line, sizeof line, "  %-15s %-15s %-15s %-15s %s\n", ratio_text(steps.seconds, Arm::Tcp).c_str(),
+                  ratio_text(steps.processor, Arm::Tcp).c_str(), ratio_text(steps.seconds, Arm::SharedMemory).c_str(),
+                  ratio_text(steps.processor, Arm::SharedMemory).c_str(),
                   steps.bits_equal ? "equal bits" : "within rounding");
     text += line;
   }
@@ -73,7 +76,9 @@ std::string fairness_note(int ranks, int threads, int microbatches, const std::s
          counted(threads, "thread") + " on " + counted(std::thread::hardware_concurrency(), "core") + ", not bound; " +
          std::to_string(microbatches) + (microbatches == 1 ? " micro-batch" : " micro-batches") +
          " of the same model and numbers;\n"
-         "  a step from a barrier to the end of the slowest rank; gradients are dropped before the barrier\n"
+         "  a step from a barrier to the end of the slowest rank; gradients are dropped before the barrier; CPU: of "
+         "all "
+         "threads of all ranks\n"
          "PyTorch: " +
          torch +
          ", its own schedule class, PipelineStage with given shapes, gloo over TCP with a thread of "

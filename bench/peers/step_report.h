@@ -11,22 +11,26 @@ namespace plumbline::bench {
 enum class Arm { PyTorch, Tcp, SharedMemory };
 inline constexpr std::array kArms = {Arm::PyTorch, Arm::Tcp, Arm::SharedMemory};
 
+/// Samples by arm, round and step.
+using ArmSamples = std::array<std::vector<std::vector<double>>, kArms.size()>;
+
+/// The samples of all rounds of an arm.
+std::vector<double> all_of(const ArmSamples& samples, Arm arm);
+/// By round: the median of PyTorch over that of `arm`.
+std::vector<double> pytorch_over(const ArmSamples& samples, Arm arm);
+
 /// The steps of one schedule.
 struct ScheduleSteps {
   std::string schedule;
-  std::array<std::vector<std::vector<double>>, kArms.size()> seconds = {};  ///< [arm][round][step], of the slowest rank
-  std::string wrong = {};  ///< why its times are not shown: an arm and what is wrong with its gradients; empty: nothing
-  bool bits_equal = true;  ///< whether all arms had the same bits in every round
-
-  /// By round: the median step of PyTorch over that of `arm`.
-  std::vector<double> over(Arm arm) const;
+  ArmSamples seconds = {};    ///< of the slowest rank
+  ArmSamples processor = {};  ///< seconds of processor time of all ranks
+  std::string wrong = {};     ///< why there are no numbers: an arm and what is wrong with its gradients; empty: nothing
+  bool bits_equal = true;     ///< whether all arms had the same bits in every round
 };
 
-/// All steps of an arm.
-std::vector<double> all_steps(const ScheduleSteps& steps, Arm arm);
-
-/// A table with one row per schedule: the median and the 95th percentile of each arm's steps in milliseconds, and how
-/// many times as long PyTorch's take: the median over the rounds, and their least and greatest.
+/// A table with one row per schedule, in milliseconds: the median and the 95th percentile of each arm's steps, and the
+/// median of their processor time; and how many times as much PyTorch takes, with the least and the greatest of the
+/// rounds.
 std::string to_table(const std::vector<ScheduleSteps>& schedules);
 
 /// What is the same in all arms, and what is not.

@@ -1,6 +1,5 @@
 // Ranks as threads of one process. A message is copied once, from the sender's memory into the receiver's, by the rank
-// that posts its operation second. Nothing is buffered: a send is not complete before its receive is posted. Where
-// there is a core for every rank, a wait polls for a short time before it sleeps.
+// that posts its operation second. Nothing is buffered: a send is not complete before its receive is posted.
 #pragma once
 
 #include <functional>

@@ -3,6 +3,7 @@
 
 #include "bench/cli/commands.h"
 #include "bench/cli/recording.h"
+#include "bench/history/median.h"
 #include "bench/micro/filled_model.h"
 #include "bench/peers/partition_times.h"
 #include "bench/peers/side.h"
@@ -54,7 +55,13 @@ void record(const PartitionComparison& comparison, const std::string& model, Rec
     if (!times.wrong.empty()) continue;
     const std::string name = "peers/partition/" + model + "/" + times.mode;
     recording.add(name, {.name = "ours", .unit = "s", .samples = times.ours});
-    if (!times.pytorch.empty()) recording.add(name, {.name = "pytorch", .unit = "s", .samples = times.pytorch});
+    if (!times.pytorch.empty()) {
+      recording.add(name, {.name = "pytorch", .unit = "s", .samples = times.pytorch});
+      recording.add(name, {.name = "pytorch_over_ours",
+                           .unit = "1",
+                           .better = Better::Higher,
+                           .samples = {median(times.pytorch) / median(times.ours)}});
+    }
     const auto counted_bytes = [&](const char* figure, int64_t bytes) {
       recording.add(name,
                     {.name = figure, .unit = "B", .kind = Kind::Counted, .samples = {static_cast<double>(bytes)}});

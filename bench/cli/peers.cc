@@ -50,9 +50,7 @@ class Side {
   Side(std::string name, std::vector<std::string> program, std::vector<std::string> models)
       : name_(std::move(name)), program_(std::move(program)), models_(std::move(models)) {}
 
-  /// Removes `out` first, so that a file left by another process is not mistaken for this one's.
   void run(int threads, std::vector<std::string> words, const std::filesystem::path& out) const {
-    std::filesystem::remove(out);
     conformance::ProcessOptions process;
     process.argv = program_;
     words.insert(words.end(), {"--threads", std::to_string(threads), "--out", out.string()});
@@ -60,10 +58,7 @@ class Side {
     process.argv.insert(process.argv.end(), models_.begin(), models_.end());
     process.environment = kept_memory();
     process.environment["OMP_NUM_THREADS"] = std::to_string(threads);
-    run_side("the " + name_ + " side", process, "--python: ", "needs a Python with torch " TORCH_VERSION);
-    if (!std::filesystem::exists(out))
-      throw InputError("the " + name_ + " side (" + program_.front() +
-                       ") succeeded, but wrote no results; needs a Python with torch");
+    run_side("the " + name_ + " side", process, "--python: ", "needs a Python with torch " TORCH_VERSION, out);
   }
 
   TensorMap gradients(const std::string& which, const std::filesystem::path& folder) const {

@@ -36,7 +36,7 @@ PartitionComparison compare_once(const std::vector<std::string>& python, const s
   process.environment["OMP_NUM_THREADS"] = "1";
   process.timeout = kRoundTimeout;
   run_side("PyTorch's side", process,
-           "--python: ", "needs a Python with torch, such as that of scripts/peer torch 2.15.0");
+           "--python: ", "needs a Python with torch, such as that of scripts/peer torch 2.15.0", folder / "times.json");
   return partition_like_pytorch(folder, seconds);
 }
 

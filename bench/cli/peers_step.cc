@@ -101,7 +101,8 @@ class StepComparison {
       process.argv.push_back(word);
     process.argv.insert(process.argv.end(), options_.schedules.begin(), options_.schedules.end());
     run_side(std::string(name_of(arm)) + "'s side", process, arm == Arm::PyTorch ? "--python: " : "",
-             "needs a Python with torch, such as that of scripts/peer torch 2.15.0");
+             "needs a Python with torch, such as that of scripts/peer torch 2.15.0",
+             out / (options_.schedules.back() + ".0.json"));
   }
 
   const StepOptions& options_;

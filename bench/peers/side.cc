@@ -28,11 +28,14 @@ std::vector<std::string> python_side(const std::string& python, const std::strin
 }
 
 void run_side(const std::string& name, const conformance::ProcessOptions& process, const std::string& option,
-              const std::string& needs) {
+              const std::string& needs, const std::filesystem::path& result) {
+  std::filesystem::remove(result);  // a file left by another process is not this one's
   const conformance::ProcessResult ended = conformance::run_process(process);
   if (!ended.could_not_start.empty()) throw InputError(option + ended.could_not_start);
   if (ended.exit_code == kLacksModule) throw InputError(option + one_line(ended.output) + "; " + needs);
   if (!ended.succeeded()) throw Error(name + " " + describe(ended) + "\n" + ended.output);
+  if (!std::filesystem::exists(result))
+    throw InputError(option + name + " (" + process.argv.front() + ") succeeded, but wrote no results; " + needs);
 }
 
 std::string load_average() {

@@ -17,10 +17,10 @@ std::vector<std::string> python_side(const std::string& python, const std::strin
                                      const std::filesystem::path& folder);
 
 /// Runs a side to its end. `option` is what the user named it with ("--python: ", or empty), `needs` the end of the
-/// sentence about a Python without its module. Throws InputError for a program that cannot start or lacks the module;
-/// Error, with the output, if it fails.
+/// sentence about a Python without its module, `result` a file that the side writes. Throws InputError for a program
+/// that cannot start, lacks the module, or succeeds without the file; Error, with the output, if it fails.
 void run_side(const std::string& name, const conformance::ProcessOptions& process, const std::string& option,
-              const std::string& needs);
+              const std::string& needs, const std::filesystem::path& result);
 
 /// The load of the last minute.
 std::string load_average();

@@ -1,7 +1,5 @@
 #include "runtime/transport/threads.h"
 
-#include <unistd.h>
-
 #include <condition_variable>
 #include <cstring>
 #include <limits>
@@ -22,18 +20,10 @@ struct RankState {
   std::condition_variable woken;
 };
 
-/// Longer than it takes to wake a thread: otherwise two ranks that answer each other at once would always find the
-/// other asleep.
-constexpr std::chrono::microseconds kPolling{60};
-
 struct Hub {
-  explicit Hub(int size) : ranks(size) {
-    // with fewer cores, polling takes the core from the rank that must answer
-    if (size <= sysconf(_SC_NPROCESSORS_ONLN)) polling = kPolling;
-  }
+  explicit Hub(int size) : ranks(size) {}
 
   std::vector<RankState> ranks;
-  Clock::duration polling{};  // before a wait sleeps
 
   std::mutex abort_mutex;
   std::string abort_text;            // guarded by abort_mutex
@@ -111,7 +101,7 @@ class ThreadTransport final : public Transport {
     throw_if_aborted();
     if (request.empty()) return;
     PostedOperation& operation = outstanding(request);
-    if (!poll(operation) && !sleep_until_done(operation, deadline)) {
+    if (!operation.done.load(std::memory_order_acquire) && !sleep_until_done(operation, deadline)) {
       throw_if_aborted();
       const Direction direction = operation.direction;
       const int peer = direction == Direction::Send ? operation.destination : operation.source;
@@ -168,18 +158,6 @@ class ThreadTransport final : public Transport {
     PostedOperation* operation = pool_.find(request);
     if (operation == nullptr) throw_stale_request(rank_);
     return *operation;
-  }
-
-  /// Whether the operation is done, now or soon.
-  bool poll(const PostedOperation& operation) const {
-    if (operation.done.load(std::memory_order_acquire)) return true;
-    constexpr int kPolls = 100;  // reading the clock takes as long as some polls
-    const Clock::time_point start = Clock::now();
-    do {
-      for (int i = 0; i < kPolls; ++i)
-        if (operation.done.load(std::memory_order_acquire)) return true;
-    } while (Clock::now() - start < hub_->polling);
-    return false;
   }
 
   /// False at the deadline, or when the ranks were aborted.

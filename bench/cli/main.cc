@@ -16,6 +16,8 @@ int run(int argc, char** argv) {
       "             plumbline bench micro          each component; --benchmark_filter=interpreter for one of "
       "them\n"
       "             plumbline bench instructions   interpreter over module, counted\n"
+      "             plumbline bench peers step --python PYTHON\n"
+      "                                           steps of pipelines, against PyTorch's\n"
       "             plumbline bench peers backward --python PYTHON\n"
       "                                           a backward in halves, against PyTorch's\n"
       "             plumbline bench peers cut --python PYTHON\n"

@@ -3,19 +3,16 @@
 #include <torch/version.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "bench/cli/commands.h"
 #include "bench/peers/backward_report.h"
 #include "bench/peers/backward_round.h"
-#include "bench/peers/python_sides.h"
+#include "bench/peers/side.h"
 #include "conformance/judge/compare.h"
 #include "conformance/judge/verdict.h"
-#include "conformance/protocol/process.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_text.h"
-#include "runtime/text/one_line.h"
 
 namespace plumbline::bench {
 namespace {
@@ -34,11 +31,9 @@ struct RoundOptions {
   double seconds = 1;
 };
 
-constexpr int kNoTorch = 3;  ///< split_backward.py's exit code
-
-std::vector<BackwardModel> parse(const std::vector<std::string>& texts) {
-  std::vector<BackwardModel> models;
-  for (const std::string& text : texts) models.push_back(parse_backward_model(text));
+std::vector<ModelShape> parse(const std::vector<std::string>& texts) {
+  std::vector<ModelShape> models;
+  for (const std::string& text : texts) models.push_back(parse_model_shape(text));
   return models;
 }
 
@@ -55,9 +50,7 @@ class Side {
   Side(std::string name, std::vector<std::string> program, std::vector<std::string> models)
       : name_(std::move(name)), program_(std::move(program)), models_(std::move(models)) {}
 
-  /// Removes `out` first, so that a file left by another process is not mistaken for this one's.
   void run(int threads, std::vector<std::string> words, const std::filesystem::path& out) const {
-    std::filesystem::remove(out);
     conformance::ProcessOptions process;
     process.argv = program_;
     words.insert(words.end(), {"--threads", std::to_string(threads), "--out", out.string()});
@@ -65,14 +58,7 @@ class Side {
     process.argv.insert(process.argv.end(), models_.begin(), models_.end());
     process.environment = kept_memory();
     process.environment["OMP_NUM_THREADS"] = std::to_string(threads);
-    const conformance::ProcessResult ended = conformance::run_process(process);
-    if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
-    if (ended.exit_code == kNoTorch)
-      throw InputError("--python: " + one_line(ended.output) + "; needs a Python with torch " + TORCH_VERSION);
-    if (!ended.succeeded()) throw Error("the " + name_ + " side " + describe(ended) + "\n" + ended.output);
-    if (!std::filesystem::exists(out))
-      throw InputError("the " + name_ + " side (" + program_.front() +
-                       ") succeeded, but wrote no results; needs a Python with torch");
+    run_side("the " + name_ + " side", process, "--python: ", "needs a Python with torch " TORCH_VERSION, out);
   }
 
   TensorMap gradients(const std::string& which, const std::filesystem::path& folder) const {
@@ -106,22 +92,14 @@ bool gradients_agree(const Side& cpp, const Side& python, const std::filesystem:
   return agree;
 }
 
-std::string load_average() {
-  double load = 0;
-  if (getloadavg(&load, 1) != 1) return "unknown";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", load);
-  return text;
-}
-
 int compare_with_python(const PeersOptions& options) {
   BackwardComparison comparison{.models = parse(options.models), .threads = options.threads, .cpp = {}, .python = {}};
   if (comparison.models.empty()) comparison.models = backward_models();
   std::vector<std::string> texts;
-  for (const BackwardModel& model : comparison.models) texts.push_back(to_string(model));
+  for (const ModelShape& model : comparison.models) texts.push_back(to_string(model));
   const Side cpp("C++", {cli::own_path(), "peers", "backward-round"}, texts);
-  const Side python("Python", {options.python, "-c", std::string(split_backward_py)}, texts);
   const TemporaryFolder folder;
+  const Side python("Python", python_side(options.python, "split_backward.py", folder.path()), texts);
   conformance::end_children_on_signals();
   if (!options.json.empty()) write_text_file(options.json, "");  // fails now rather than after the last round
   const bool equal = gradients_agree(cpp, python, folder.path());
@@ -142,7 +120,7 @@ int compare_with_python(const PeersOptions& options) {
 
 int run_round(const RoundOptions& options) {
   at::set_num_threads(options.threads);
-  const std::vector<BackwardModel> models = parse(options.models);
+  const std::vector<ModelShape> models = parse(options.models);
   if (options.gradients.empty())
     write_text_file(options.out, to_json(measure_round(models, options.seconds)));
   else
@@ -195,9 +173,12 @@ void add_backward(CLI::App& peers, cli::Command& chosen) {
 
 void add_peers(CLI::App& app, cli::Command& chosen) {
   CLI::App* command = app.add_subcommand(
-      "peers", "Compare with other libraries, side by side: backward (with PyTorch), cut (with networkx)");
+      "peers",
+      "Compare with other libraries, side by side: step, backward, partition (with PyTorch), cut (with networkx)");
   command->require_subcommand(1);
+  add_peers_step(*command, chosen);
   add_backward(*command, chosen);
+  add_peers_partition(*command, chosen);
   add_peers_cut(*command, chosen);
   add_round(*command, chosen);
 }

@@ -6,12 +6,10 @@
 
 #include "bench/cli/commands.h"
 #include "bench/peers/cut_network.h"
-#include "bench/peers/python_sides.h"
-#include "conformance/protocol/process.h"
+#include "bench/peers/side.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_text.h"
-#include "runtime/text/one_line.h"
 
 namespace plumbline::bench {
 namespace {
@@ -23,8 +21,6 @@ struct CutOptions {
   double seconds = 1;
 };
 
-constexpr int kNoNetworkx = 3;  ///< minimum_cut.py's exit code
-
 std::string text_of(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
@@ -32,21 +28,14 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, const std::filesystem::path& folder) {
-  std::filesystem::remove(folder / "times");
   write_text_file(folder / "network", to_json(network));
   conformance::ProcessOptions process;
-  process.argv = {options.python, "-c", std::string(minimum_cut_py), (folder / "network").string()};
-  for (const std::string& word :
-       {std::string("--seconds"), std::to_string(options.seconds), std::string("--out"), (folder / "times").string()})
+  process.argv = python_side(options.python, "minimum_cut.py", folder);
+  for (const std::string& word : {(folder / "network").string(), std::string("--seconds"),
+                                  std::to_string(options.seconds), std::string("--out"), (folder / "times").string()})
     process.argv.push_back(word);
-  const conformance::ProcessResult ended = conformance::run_process(process);
-  if (!ended.could_not_start.empty()) throw InputError("--python: " + ended.could_not_start);
-  if (ended.exit_code == kNoNetworkx)
-    throw InputError("--python: " + one_line(ended.output) + "; `" + options.python +
-                     " -m pip install networkx` installs it");
-  if (!ended.succeeded()) throw Error("networkx' side " + describe(ended) + "\n" + ended.output);
-  if (!std::filesystem::exists(folder / "times"))
-    throw InputError("--python: " + options.python + " succeeded, but wrote no times; --python must name a Python");
+  run_side("networkx' side", process, "--python: ", "`" + options.python + " -m pip install networkx` installs it",
+           folder / "times");
   return read_cut_times(text_of(folder / "times"), network.vertices);
 }
 

@@ -1,11 +1,14 @@
 // plumbline bench throughput: how close a schedule comes to its theoretical step time.
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "bench/cli/commands.h"
 #include "bench/cli/recording.h"
 #include "bench/gaps/gaps.h"
+#include "bench/steps/other_load.h"
+#include "bench/steps/step_details.h"
 #include "conformance/backend/built_models.h"
 #include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/command_backend.h"
@@ -24,10 +27,10 @@ namespace {
 
 struct ThroughputOptions {
   std::string schedule = conformance::kMeasuredSchedules, sleep = "5/10", model, transport = "threads";
-  int ranks = 4, microbatches = 8, steps = 5;
+  int ranks = 4, microbatches = 8, steps = 30;
   RecordingOptions recording;
   std::string svg, trace;
-  bool gaps = false;
+  bool gaps = false, pin = false;
 };
 
 /// Rows of a micro-batch of a model.
@@ -65,14 +68,20 @@ std::string benchmark_name(const conformance::JobThroughput& item, const Through
          "/microbatches:" + std::to_string(item.microbatches) + "/" + options.transport;
 }
 
-void record(const conformance::Throughput& measured, const std::vector<double>& steps, const std::string& name,
-            Recording& recording) {
+void record(const conformance::Throughput& measured, const std::vector<double>& steps, double efficiency,
+            const std::string& name, Recording& recording) {
   recording.add(name, {.name = "step", .unit = "s", .samples = steps});
   Figure over_ideal{.name = "over_ideal", .unit = "1"};
   for (const double seconds : steps)
     over_ideal.samples.push_back(seconds / measured.step_seconds * measured.ratio_to_ideal_step);
   recording.add(name, std::move(over_ideal));
+  recording.add(name, {.name = "efficiency", .unit = "1", .better = Better::Higher, .samples = {efficiency}});
 }
+
+/// The settings of Open MPI 4 and 5 and of MPICH by which each rank gets a core, in turn where there are fewer cores.
+const std::map<std::string, std::string> kPinned = {{"OMPI_MCA_hwloc_base_binding_policy", "core:overload-allowed"},
+                                                    {"PRTE_MCA_hwloc_default_binding_policy", "core:overload-allowed"},
+                                                    {"HYDRA_BINDING", "core"}};
 
 /// Says why the ranks were idle in the last step.
 void show_gaps(const schedule::Trace& measured, const std::string& name, const ThroughputOptions& options) {
@@ -83,6 +92,8 @@ void show_gaps(const schedule::Trace& measured, const std::string& name, const T
 }
 
 int measure(const ThroughputOptions& options) {
+  if (options.pin && options.transport != "mpi")
+    throw InputError("--pin: only ranks that are processes (--transport mpi)");
   conformance::Job job;
   job.ranks = options.ranks;
   conformance::JobThroughput workload = parse(options);
@@ -99,16 +110,26 @@ int measure(const ThroughputOptions& options) {
   conformance::end_children_on_signals();
   conformance::BackendSpec spec = conformance::runtime_backend(plumbline_path(), job.timeout_seconds);
   spec.silence = std::chrono::minutes(10);  // a measurement may take long
+  if (options.pin) spec.environment.insert(kPinned.begin(), kPinned.end());
+  const OtherLoad load;
   const conformance::CommandBackend runtime(std::move(spec), conformance::transport_kind(options.transport).value());
   const conformance::ThroughputRun run = conformance::measure_throughput(runtime, job, out.path());
-  std::fputs(conformance::throughput_text(run.measured, std::thread::hardware_concurrency()).c_str(), stdout);
+  const double others = load.share();
+  const unsigned cores = std::thread::hardware_concurrency();
+  std::vector<StepDetails> details;
+  for (size_t i = 0; i < run.measured.size(); ++i)
+    details.push_back(read_step_details(job.throughput[i], i, job.ranks, out.path()));
+  std::fputs(conformance::throughput_text(run.measured, cores).c_str(), stdout);
+  if (!details.empty())
+    std::fputs(("\n" + details_text(details, job.throughput) + cores_text(details[0], cores, others)).c_str(), stdout);
   if (!run.failed.empty()) {
     std::fflush(stdout);
     std::fprintf(stderr, "plumbline-bench: %s\n", run.failed.c_str());
     return 1;
   }
   for (size_t i = 0; i < run.measured.size(); ++i)
-    record(run.measured[i], run.steps[i], benchmark_name(job.throughput[i], options), recording);
+    record(run.measured[i], run.steps[i], details[i].efficiency(), benchmark_name(job.throughput[i], options),
+           recording);
   recording.write();
   if (!workload.trace) return 0;
   const std::vector<schedule::Trace> traces =
@@ -130,7 +151,9 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
       "throughput",
       "Run schedules and compare the time of a step with the shortest possible one (step/ideal).\n"
       "Stages that sleep show what schedule, engine and transport cost; their ideal is the simulator's. Stages of\n"
-      "a model do real work; their ideal is the same work without waiting, on all available processors.");
+      "a model do real work; their ideal is the same work without waiting, on all available processors. A second\n"
+      "table has percentiles, each rank's time by use, its memory beside what the schedule plans, and the efficiency:\n"
+      "the simulator's step with the measured durations over the measured step.");
   command
       ->add_option("--schedule", options->schedule,
                    "Schedules whose name matches this pattern; separate several by commas")
@@ -150,7 +173,7 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
           ->capture_default_str();
   command->add_option("--model", options->model, "Stages of this model of the corpus, for example transformer-lm")
       ->excludes(sleep);
-  command->add_option("--steps", options->steps, "Steps to measure, after one to warm up; the median is reported")
+  command->add_option("--steps", options->steps, "Steps to measure, after three to warm up; the median is reported")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command
@@ -159,6 +182,7 @@ void add_throughput(CLI::App& app, cli::Command& chosen) {
       ->check(CLI::IsMember({"threads", "mpi"}).description(""))
       ->type_name("threads|mpi")
       ->capture_default_str();
+  command->add_flag("--pin", options->pin, "Give each rank a core of its own, with --transport mpi");
   command
       ->add_option(
           "--svg", options->svg,

@@ -1,11 +1,21 @@
-// The median and the median absolute deviation: the statistics that disturbances of the machine affect least.
+// Percentiles, and the median absolute deviation: the statistics that disturbances of the machine affect least.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <vector>
 
 namespace plumbline::bench {
+
+/// The smallest of `values`, which must not be empty, that at least the part `share` (above 0, at most 1) of them does
+/// not exceed.
+inline double percentile(std::vector<double> values, double share) {
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(std::clamp<size_t>(rank, 1, values.size()) - 1);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
 
 /// The median of `values`, which must not be empty; of an even number of values, the upper of the two middle ones.
 inline double median(std::vector<double> values) {

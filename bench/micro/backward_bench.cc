@@ -14,7 +14,7 @@ double least(const std::vector<double>& values) { return *std::min_element(value
 
 /// An iteration is a pair; its time is that of the two halves. Counters: split over full, as the median of the pairs
 /// and from the shortest times, and the medians of the full backward and of each half.
-void backward(benchmark::State& state, const BackwardModel& model) {
+void backward(benchmark::State& state, const ModelShape& model) {
   at::set_num_threads(static_cast<int>(state.range(0)));
   BackwardStage stage(model);
   check_halves(stage);
@@ -32,7 +32,7 @@ void backward(benchmark::State& state, const BackwardModel& model) {
 }
 
 [[maybe_unused]] const bool registered = [] {
-  for (const BackwardModel& model : backward_models())
+  for (const ModelShape& model : backward_models())
     benchmark::RegisterBenchmark(("backward/" + to_string(model)).c_str(),
                                  [model](benchmark::State& state) { backward(state, model); })
         ->ArgName("threads")

@@ -9,7 +9,7 @@
 namespace plumbline::bench {
 
 struct BackwardComparison {
-  std::vector<BackwardModel> models;       ///< in the order of BackwardRound::times
+  std::vector<ModelShape> models;          ///< in the order of BackwardRound::times
   int threads = 1;                         ///< of each side
   std::vector<BackwardRound> cpp, python;  ///< equally many, at least one; equal indices ran in succession
 };

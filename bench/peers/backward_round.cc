@@ -15,10 +15,10 @@ constexpr size_t kFewestPairs = 5;
 
 }  // namespace
 
-BackwardRound measure_round(const std::vector<BackwardModel>& models, double seconds) {
+BackwardRound measure_round(const std::vector<ModelShape>& models, double seconds) {
   using Clock = std::chrono::steady_clock;
   BackwardRound round{.torch = TORCH_VERSION, .times = {}};
-  for (const BackwardModel& model : models) {
+  for (const ModelShape& model : models) {
     BackwardStage stage(model);
     check_halves(stage);  // also warms up
     BackwardTimes& times = round.times.emplace_back();
@@ -29,9 +29,9 @@ BackwardRound measure_round(const std::vector<BackwardModel>& models, double sec
   return round;
 }
 
-TensorMap compute_gradients(const std::vector<BackwardModel>& models, bool halves) {
+TensorMap compute_gradients(const std::vector<ModelShape>& models, bool halves) {
   TensorMap gradients;
-  for (const BackwardModel& model : models) {
+  for (const ModelShape& model : models) {
     BackwardStage stage(model);
     stage.forward();
     if (halves) {

@@ -22,10 +22,10 @@ struct BackwardRound {
 
 /// Measures the C++ side, each model for at least `seconds`, with the number of threads set by at::set_num_threads().
 /// Aborts if the halves and the full backward give different gradients.
-BackwardRound measure_round(const std::vector<BackwardModel>& models, double seconds);
+BackwardRound measure_round(const std::vector<ModelShape>& models, double seconds);
 
 /// The gradients of all `models` (BackwardStage::gradients), by the two halves if `halves`, else by the full backward.
-TensorMap compute_gradients(const std::vector<BackwardModel>& models, bool halves);
+TensorMap compute_gradients(const std::vector<ModelShape>& models, bool halves);
 
 /// The content of TIMES.json: the version and the seconds of every pair. Ends with a newline.
 std::string to_json(const BackwardRound& round);

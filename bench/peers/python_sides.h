@@ -1,11 +1,12 @@
-// The scripts that are Python's side of `plumbline bench peers`, for `python -c`: the program carries them, so that it
-// works wherever it is installed.
+// The scripts that are Python's side of `plumbline bench peers`: the program carries them, so that it works wherever it
+// is installed.
 #pragma once
 
 #include <string_view>
 
 namespace plumbline::bench {
 
-extern const std::string_view minimum_cut_py, split_backward_py;
+extern const std::string_view filled_model_py, minimum_cut_py, partition_times_py, pipeline_steps_py,
+    pytorch_joint_graph_py, pytorch_partition_answers_py, pytorch_partition_files_py, split_backward_py;
 
 }  // namespace plumbline::bench

@@ -174,7 +174,7 @@ class Speed(unittest.TestCase):
         table = speed.table(self.history((10, speed.ROWS, [5e-3]), (12, [first], [4e-6, 2e-6, 3e-6, 1e-6, 9e-6])))
         self.assertIn(f'| {first[0]} | 3 µs | 2 µs to 4 µs |', table)
         self.assertIn(f'| {rest[0][0]} | 5 ms |  |', table)
-        self.assertIn('Measured on 2026-11-12, commit c12 (modified), h, shared', table)
+        self.assertIn('Measured until 2026-11-12, commits c12 (modified), c10,\nh, shared', table)
 
     def test_a_row_without_a_measurement_is_an_error(self):
         with self.assertRaises(KeyError):

@@ -14,6 +14,14 @@ ROWS = [
     ('memory for that entry', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
     ("allocations of plumbline's runtime for an entry; 1F1B on 2 ranks, 64 micro-batches", 'micro/engine_allocations/1f1b/2/64',
      'per_action'),
+    ('processor time of a step of 1F1B, tiny stages, 2 ranks, over TCP: PyTorch over plumbline',
+     'peers/step/1f1b/mlp:4,1,16,8/ranks:2/microbatches:8/threads:1', 'pytorch_over_tcp_cpu'),
+    ('duration of that step: PyTorch over plumbline',
+     'peers/step/1f1b/mlp:4,1,16,8/ranks:2/microbatches:8/threads:1', 'pytorch_over_tcp'),
+    ('processor time of a step of ZB-V, likewise',
+     'peers/step/zb-v/mlp:4,1,16,8/ranks:2/microbatches:8/threads:1', 'pytorch_over_tcp_cpu'),
+    ('minimum cut and partition of the joint graph of 2 transformer blocks: PyTorch over plumbline',
+     'peers/partition/transformer:4,128,256,2/min_cut', 'pytorch_over_ours'),
 ]
 
 
@@ -42,6 +50,8 @@ def table(history):
         between = f'{value_text(low, unit)} to {value_text(high, unit)}' if len(samples) > 1 else ''
         lines.append(f'| {words} | {value_text(statistics.median(samples), unit)} | {between} |')
     last = max(runs, key=lambda run: run['date'])
-    machine, commit = last['machine'], last['commit'] + (' (modified)' if last['modified'] else '')
-    return '\n'.join([*lines, '', f'Measured on {last["date"][:10]}, commit {commit}, {machine["hardware"]}, shared with '
-                      f'other work;', f'LibTorch {machine["libtorch"]}, {machine["mpi"]}, {machine["compiler"]}.'])
+    commits = dict.fromkeys(run['commit'] + (' (modified)' if run['modified'] else '') for run in runs)
+    machine = last['machine']
+    return '\n'.join([*lines, '', f'Measured until {last["date"][:10]}, commit{"s" * (len(commits) > 1)} {", ".join(commits)},',
+                      f'{machine["hardware"]}, shared with other work; LibTorch {machine["libtorch"]}, {machine["mpi"]}, '
+                      f'{machine["compiler"]}.'])

@@ -28,23 +28,31 @@ class EmulatedStage : public StageRunner {
 
   void forward(int, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
     sleep_for(times_.forward_ms);
-    outputs.assign(1, at::zeros_like(inputs[0]).detach().requires_grad_(true));
+    outputs.assign(1, zeros_like(inputs[0], output_, /*requires_grad=*/true));
   }
   void backward(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor> inputs,
                 std::vector<at::Tensor>& input_grads) override {
     sleep_for(times_.input_ms + times_.weight_ms);
-    input_grads.assign(1, at::zeros_like(inputs[0]).detach());
+    input_grads.assign(1, zeros_like(inputs[0], grad_, /*requires_grad=*/false));
   }
   void backward_input(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor> inputs,
                       std::vector<at::Tensor>& input_grads) override {
     sleep_for(times_.input_ms);
-    input_grads.assign(1, at::zeros_like(inputs[0]).detach());
+    input_grads.assign(1, zeros_like(inputs[0], grad_, /*requires_grad=*/false));
   }
   void backward_weight(int) override { sleep_for(times_.weight_ms); }
   void drop_halves() noexcept override {}
 
  private:
+  /// The same zeros for every micro-batch of this shape, so that the stage itself costs nothing.
+  static const at::Tensor& zeros_like(const at::Tensor& input, at::Tensor& zeros, bool requires_grad) {
+    if (!zeros.defined() || zeros.sizes() != input.sizes() || zeros.dtype() != input.dtype())
+      zeros = at::zeros_like(input).detach().requires_grad_(requires_grad);
+    return zeros;
+  }
+
   EmulatedTimes times_;
+  at::Tensor output_, grad_;
 };
 
 }  // namespace
@@ -72,7 +80,9 @@ EngineOptions emulated_options(const EmulatedTimes& times) {
   EngineOptions options;
   options.input_names = {"x"};
   options.input_chunks = {microbatch::ChunkSpec{}};
-  options.loss = [](const std::vector<at::Tensor>&, const at::Tensor&) { return at::zeros({}).requires_grad_(true); };
+  options.loss = [loss = at::zeros({}).requires_grad_(true)](const std::vector<at::Tensor>&, const at::Tensor&) {
+    return loss;
+  };
   options.decorate = [=](int, const split::StageState&, std::unique_ptr<StageRunner>) {
     return std::make_unique<EmulatedStage>(times);
   };

@@ -1,0 +1,255 @@
+// plumbline bench peers step: steps of pipelines by plumbline and by torch.distributed.pipelining.
+#include <ATen/Parallel.h>
+
+#include <cstdio>
+
+#include "bench/cli/commands.h"
+#include "bench/cli/recording.h"
+#include "bench/history/median.h"
+#include "bench/peers/pipeline_round.h"
+#include "bench/peers/plain_gradients.h"
+#include "bench/peers/side.h"
+#include "bench/peers/step_report.h"
+#include "conformance/protocol/command_backend.h"
+#include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/transport/mpi.h"
+
+namespace plumbline::bench {
+namespace {
+
+struct StepOptions {
+  std::string python;
+  std::vector<std::string> models = {"mlp:4,1,16,8", "transformer:2,32,128,8", "transformer:2,128,256,8"};
+  /// Those that PyTorch has.
+  std::vector<std::string> schedules = {
+      "gpipe", "1f1b", "interleaved-1f1b", "looped-bfs", "interleaved-zero-bubble", "zb-v", "dualpipe-v"};
+  int ranks = 2, microbatches = 8, threads = 1, rounds = 3, steps = 30;
+  RecordingOptions recording;
+};
+
+constexpr std::chrono::minutes kRoundTimeout{30};
+
+const char* name_of(Arm arm) {
+  switch (arm) {
+    case Arm::PyTorch:
+      return "PyTorch";
+    case Arm::Tcp:
+      return "TCP";
+    case Arm::SharedMemory:
+      return "shared memory";
+  }
+  return "";
+}
+
+/// Makes MPI's messages between ranks of one host go over TCP on the loopback device: in Open MPI, in MPICH.
+const std::map<std::string, std::string> kOverTcp = {{"OMPI_MCA_pml", "ob1"},
+                                                     {"OMPI_MCA_btl", "self,tcp"},
+                                                     {"OMPI_MCA_btl_tcp_if_include", "lo"},
+                                                     {"MPIR_CVAR_NOLOCAL", "1"}};
+
+class StepComparison {
+ public:
+  explicit StepComparison(const StepOptions& options)
+      : options_(options), scripts_(python_side(options.python, "pipeline_steps.py", folder_.path())) {}
+
+  /// The steps of all schedules of one model, in `options.rounds` rounds of all arms.
+  std::vector<ScheduleSteps> of_model(const ModelShape& shape, const PlainGradients& plain) {
+    std::vector<ScheduleSteps> compared;
+    for (const std::string& schedule : options_.schedules) compared.push_back({.schedule = schedule});
+    for (int round = 0; round < options_.rounds; ++round) {
+      std::map<std::string, TensorMap> first;  // by schedule
+      for (size_t turn = 0; turn < kArms.size(); ++turn) {
+        const Arm arm = kArms[(turn + static_cast<size_t>(round)) % kArms.size()];
+        const TemporaryFolder out(folder_.path());
+        run(arm, shape, out.path());
+        for (ScheduleSteps& steps : compared) {
+          MeasuredSteps measured = read_steps(out.path(), steps.schedule, options_.ranks);
+          if (const std::string why = plain.why_wrong(measured.gradients); !why.empty() && steps.wrong.empty())
+            steps.wrong = std::string(name_of(arm)) + ": " + why;
+          const TensorMap& others = first.try_emplace(steps.schedule, measured.gradients).first->second;
+          steps.bits_equal = steps.bits_equal && measured.gradients == others;
+          steps.seconds[static_cast<size_t>(arm)].push_back(std::move(measured.seconds));
+          steps.processor[static_cast<size_t>(arm)].push_back(std::move(measured.processor));
+        }
+        if (arm == Arm::PyTorch) torch_ = read_file(out / "torch");
+      }
+      std::fprintf(stderr, "%s: round %d of %d, load average %s\n", to_string(shape).c_str(), round + 1,
+                   options_.rounds, load_average().c_str());
+    }
+    return compared;
+  }
+
+  const std::string& torch() const { return torch_; }
+
+ private:
+  void run(Arm arm, const ModelShape& shape, const std::filesystem::path& out) const {
+    const auto number = [](int value) { return std::to_string(value); };
+    conformance::ProcessOptions process;
+    process.environment = conformance::rank_environment();
+    process.environment["OMP_NUM_THREADS"] = number(options_.threads);
+    process.timeout = kRoundTimeout;
+    if (arm == Arm::PyTorch)
+      process.argv = {scripts_[0], scripts_[1], "--ranks", number(options_.ranks)};
+    else
+      process.argv = {"mpirun", "-n", number(options_.ranks), cli::own_path(), "peers", "step-round"};
+    if (arm == Arm::Tcp) process.environment.insert(kOverTcp.begin(), kOverTcp.end());
+    for (const std::string& word : {std::string("--microbatches"), number(options_.microbatches),
+                                    std::string("--threads"), number(options_.threads), std::string("--steps"),
+                                    number(options_.steps), std::string("--out"), out.string(), to_string(shape)})
+      process.argv.push_back(word);
+    process.argv.insert(process.argv.end(), options_.schedules.begin(), options_.schedules.end());
+    run_side(std::string(name_of(arm)) + "'s side", process, arm == Arm::PyTorch ? "--python: " : "",
+             "needs a Python with torch, such as that of scripts/peer torch 2.15.0",
+             out / (options_.schedules.back() + ".0.json"));
+  }
+
+  const StepOptions& options_;
+  TemporaryFolder folder_;
+  std::vector<std::string> scripts_;
+  std::string torch_;
+};
+
+/// The models of the command line, whose layers the stages of every schedule can share evenly.
+std::vector<ModelShape> checked_models(const StepOptions& options) {
+  std::vector<ModelShape> shapes;
+  for (const std::string& text : options.models) {
+    shapes.push_back(parse_model_shape(text));
+    for (const std::string& name : options.schedules) {
+      const int stages = schedule::make_schedule(name, options.ranks, options.microbatches).stages;
+      if (shapes.back().layers % stages != 0)
+        throw InputError("'" + text + "': " + name + " has " + std::to_string(stages) +
+                         " stages on these ranks; the number of layers must be a multiple");
+    }
+  }
+  return shapes;
+}
+
+void record(const ScheduleSteps& steps, const std::string& model, const StepOptions& options, Recording& recording) {
+  const std::string name = "peers/step/" + steps.schedule + "/" + model + "/ranks:" + std::to_string(options.ranks) +
+                           "/microbatches:" + std::to_string(options.microbatches) +
+                           "/threads:" + std::to_string(options.threads);
+  for (const auto& [arm, figure] :
+       {std::pair(Arm::PyTorch, "pytorch"), {Arm::Tcp, "tcp"}, {Arm::SharedMemory, "shared_memory"}}) {
+    recording.add(name, {.name = figure, .unit = "s", .samples = all_of(steps.seconds, arm)});
+    recording.add(name, {.name = figure + std::string("_cpu"), .unit = "s", .samples = all_of(steps.processor, arm)});
+    if (arm == Arm::PyTorch) continue;
+    const std::string over = std::string("pytorch_over_") + figure;
+    recording.add(name,
+                  {.name = over, .unit = "1", .better = Better::Higher, .samples = pytorch_over(steps.seconds, arm)});
+    recording.add(
+        name,
+        {.name = over + "_cpu", .unit = "1", .better = Better::Higher, .samples = pytorch_over(steps.processor, arm)});
+  }
+}
+
+int compare_steps(const StepOptions& options) {
+  const std::vector<ModelShape> shapes = checked_models(options);
+  at::set_num_threads(options.threads);
+  conformance::end_children_on_signals();
+  Recording recording(options.recording);
+  StepComparison comparison(options);
+  bool right = true;
+  for (const ModelShape& shape : shapes) {
+    PlainGradients plain(shape, options.microbatches);
+    const std::vector<ScheduleSteps> compared = comparison.of_model(shape, plain);
+    std::vector<double> alone;
+    for (int i = 0; i < options.rounds; ++i) alone.push_back(plain.seconds());
+    std::printf("%s; in one process without a pipeline %.2f ms\n%s\n", to_string(shape).c_str(), 1e3 * median(alone),
+                to_table(compared).c_str());
+    std::fflush(stdout);
+    for (const ScheduleSteps& steps : compared) {
+      if (steps.wrong.empty())
+        record(steps, to_string(shape), options, recording);
+      else
+        right = false;
+    }
+  }
+  std::fputs(fairness_note(options.ranks, options.threads, options.microbatches, "torch " + comparison.torch(),
+                           run_here().machine.mpi)
+                 .c_str(),
+             stdout);
+  recording.write();
+  return right ? 0 : 1;
+}
+
+struct RoundOptions {
+  PipelineRound round;
+  std::string model, out;
+  int threads = 1;
+};
+
+int run_round([[maybe_unused]] RoundOptions& options) {
+#if PLUMBLINE_HAS_MPI
+  transport::MpiSession mpi;
+  try {
+    at::set_num_threads(options.threads);
+    options.round.model = parse_model_shape(options.model);
+    const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+    run_pipeline_round(options.round, *transport, options.out);
+  } catch (const std::exception& error) {
+    mpi.abort(error.what());
+  }
+  return 0;
+#else
+  throw InputError("peers step: this plumbline was built without MPI");
+#endif
+}
+
+void add_round(CLI::App& peers, cli::Command& chosen) {
+  auto options = std::make_shared<RoundOptions>();
+  CLI::App* command = peers.add_subcommand("step-round", "One rank of the C++ side of one round")->group("");
+  command->add_option("--microbatches", options->round.microbatches)->required();
+  command->add_option("--threads", options->threads)->required();
+  command->add_option("--steps", options->round.steps)->required();
+  command->add_option("--out", options->out)->required();
+  command->add_option("model", options->model)->required();
+  command->add_option("schedules", options->round.schedules)->required();
+  command->callback([options, &chosen] { chosen = [options] { return run_round(*options); }; });
+}
+
+}  // namespace
+
+void add_peers_step(CLI::App& peers, cli::Command& chosen) {
+  auto options = std::make_shared<StepOptions>();
+  CLI::App* command = peers.add_subcommand(
+      "step",
+      "Steps of pipelines, against torch.distributed.pipelining: every schedule that it has, the same model, ranks,\n"
+      "threads and micro-batches; PyTorch over gloo, plumbline over MPI on TCP and on shared memory. Each round runs\n"
+      "fresh processes of every arm in turns. The gradients after the last step must be those of the whole model\n"
+      "without a pipeline, up to rounding: a schedule with a wrong one gets no numbers, and exit code 1.");
+  command->add_option("--python", options->python, "A Python with torch")->required()->type_name("PYTHON");
+  command
+      ->add_option("--model", options->models,
+                   "mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:..., with the rows of a micro-batch and the layers of "
+                   "the whole model; may be repeated. Default: tiny, medium and large stages")
+      ->type_name("MODEL")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command->add_option("--schedule", options->schedules, "One of these schedules; may be repeated. Default: all")
+      ->check(CLI::IsMember(options->schedules).description(""))
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command->add_option("--ranks", options->ranks, "Number of ranks, each a process")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--microbatches", options->microbatches, "Number of micro-batches in a step")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads per rank, within the operators")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Number of runs of each arm")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--steps", options->steps, "Steps to measure in each run, after three to warm up")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  add_recording_options(*command, options->recording);
+  command->callback([options, &chosen] { chosen = [options] { return compare_steps(*options); }; });
+  add_round(peers, chosen);
+}
+
+}  // namespace plumbline::bench

@@ -1,0 +1,95 @@
+#include "bench/peers/step_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "bench/history/median.h"
+#include "runtime/text/counted.h"
+
+namespace plumbline::bench {
+namespace {
+
+size_t index_of(Arm arm) { return static_cast<size_t>(arm); }
+
+std::string ratio_text(const ArmSamples& samples, Arm arm) {
+  const std::vector<double> ratios = pytorch_over(samples, arm);
+  const auto [least, greatest] = std::ranges::minmax(ratios);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f (%.1f-%.1f)", median(ratios), least, greatest);
+  return text;
+}
+
+std::string arm_text(const ScheduleSteps& steps, Arm arm) {
+  const std::vector<double> seconds = all_of(steps.seconds, arm);
+  char text[64];
+  std::snprintf(text, sizeof text, " %8.2f %8.2f %8.2f ", 1e3 * median(seconds), 1e3 * percentile(seconds, 0.95),
+                1e3 * median(all_of(steps.processor, arm)));
+  return text;
+}
+
+}  // namespace
+
+std::vector<double> all_of(const ArmSamples& samples, Arm arm) {
+  std::vector<double> all;
+  for (const std::vector<double>& round : samples[index_of(arm)]) all.insert(all.end(), round.begin(), round.end());
+  return all;
+}
+
+std::vector<double> pytorch_over(const ArmSamples& samples, Arm arm) {
+  std::vector<double> ratios;
+  for (size_t round = 0; round < samples[index_of(arm)].size(); ++round)
+    ratios.push_back(median(samples[index_of(Arm::PyTorch)][round]) / median(samples[index_of(arm)][round]));
+  return ratios;
+}
+
+std::string to_table(const std::vector<ScheduleSteps>& schedules) {
+  char line[256];
+  std::snprintf(line, sizeof line, "%-24s %27s %27s %27s   %-31s %-31s\n%-24s", "step, ms", "PyTorch ", "TCP ",
+                "shared memory ", "PyTorch over TCP", "PyTorch over shared memory", "");
+  std::string text = line;
+  for (size_t i = 0; i < kArms.size(); ++i) {
+    std::snprintf(line, sizeof line, " %8s %8s %8s ", "p50", "p95", "CPU");
+    text += line;
+  }
+  std::snprintf(line, sizeof line, "  %-15s %-15s %-15s %-15s %s\n", "p50", "CPU", "p50", "CPU", "gradients");
+  text += line;
+  for (const ScheduleSteps& steps : schedules) {
+    std::snprintf(line, sizeof line, "%-24s", steps.schedule.c_str());
+    text += line;
+    if (!steps.wrong.empty()) {
+      text += " WRONG: " + steps.wrong + "\n";
+      continue;
+    }
+    for (const Arm arm : kArms) text += arm_text(steps, arm);
+    std::snprintf(line, sizeof line, "  %-15s %-15s %-15s %-15s %s\n", ratio_text(steps.seconds, Arm::Tcp).c_str(),
+                  ratio_text(steps.processor, Arm::Tcp).c_str(), ratio_text(steps.seconds, Arm::SharedMemory).c_str(),
+                  ratio_text(steps.processor, Arm::SharedMemory).c_str(),
+                  steps.bits_equal ? "equal bits" : "within rounding");
+    text += line;
+  }
+  return text;
+}
+
+std::string fairness_note(int ranks, int threads, int microbatches, const std::string& torch, const std::string& mpi) {
+  return "every arm: fresh processes in each round, in turns; " + counted(ranks, "rank") + " of " +
+         counted(threads, "thread") + " on " + counted(std::thread::hardware_concurrency(), "core") + ", not bound; " +
+         std::to_string(microbatches) + (microbatches == 1 ? " micro-batch" : " micro-batches") +
+         " of the same model and numbers;\n"
+         "  a step from a barrier to the end of the slowest rank; gradients are dropped before the barrier; CPU: of "
+         "all "
+         "threads of all ranks\n"
+         "PyTorch: " +
+         torch +
+         ", its own schedule class, PipelineStage with given shapes, gloo over TCP with a thread of "
+         "its own;\n"
+         "  Python's garbage is collected between steps\n"
+         "TCP, shared memory: plumbline's engine on captured stages, " +
+         mpi +
+         " over its btl tcp on the loopback "
+         "device, or as it chooses\n"
+         "so PyTorch over TCP compares language, autograd driver and runtime together; shared memory adds a transport "
+         "that gloo lacks\n";
+}
+
+}  // namespace plumbline::bench

@@ -1,0 +1,39 @@
+// Formats the comparison of pipeline steps as a table with a note on what each arm includes.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace plumbline::bench {
+
+/// PyTorch over gloo, and plumbline over MPI's two ways between processes of a host.
+enum class Arm { PyTorch, Tcp, SharedMemory };
+inline constexpr std::array kArms = {Arm::PyTorch, Arm::Tcp, Arm::SharedMemory};
+
+/// Samples by arm, round and step.
+using ArmSamples = std::array<std::vector<std::vector<double>>, kArms.size()>;
+
+/// The samples of all rounds of an arm.
+std::vector<double> all_of(const ArmSamples& samples, Arm arm);
+/// By round: the median of PyTorch over that of `arm`.
+std::vector<double> pytorch_over(const ArmSamples& samples, Arm arm);
+
+/// The steps of one schedule.
+struct ScheduleSteps {
+  std::string schedule;
+  ArmSamples seconds = {};    ///< of the slowest rank
+  ArmSamples processor = {};  ///< seconds of processor time of all ranks
+  std::string wrong = {};     ///< why there are no numbers: an arm and what is wrong with its gradients; empty: nothing
+  bool bits_equal = true;     ///< whether all arms had the same bits in every round
+};
+
+/// A table with one row per schedule, in milliseconds: the median and the 95th percentile of each arm's steps, and the
+/// median of their processor time; and how many times as much PyTorch takes, with the least and the greatest of the
+/// rounds.
+std::string to_table(const std::vector<ScheduleSteps>& schedules);
+
+/// What is the same in all arms, and what is not.
+std::string fairness_note(int ranks, int threads, int microbatches, const std::string& torch, const std::string& mpi);
+
+}  // namespace plumbline::bench

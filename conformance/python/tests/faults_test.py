@@ -132,6 +132,7 @@ class InAFolder(unittest.TestCase):
 
     def export(self, schedules):
         corpus = os.path.join(self.folder, "corpus")
+        shutil.rmtree(corpus, ignore_errors=True)  # of other schedules
         words = ["export", "--case", f"{GOOD},{BAD}", "--schedule", ",".join(schedules), "--ranks", "2", "--expected", "-o", corpus]
         done = self.start([PROGRAM, *words])
         self.assertEqual(done.returncode, 0, done.stderr)

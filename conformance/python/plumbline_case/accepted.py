@@ -56,4 +56,5 @@ def check_attributes(backend, base):
         if name.startswith("_") or hasattr(base, name) or callable(getattr(backend, name)):
             continue
         if near := difflib.get_close_matches(name, known.difference(OF_THE_JOB), 1, LIKE):
-            raise FormatError(f"{own}.{name}: a Backend has no such attribute; nearest: {near[0]} (begin one of your own with _)")
+            said = f"a Backend has no such attribute; nearest: {near[0]} (begin one of your own with _)"
+            raise FormatError(f"{own}.{name}: {said}")

@@ -108,7 +108,8 @@ def failure(wrong, expected, results, stages, microbatches):
 def missing_instead(unexpected, expected, results):
     """The key under which an unexpected result was probably meant, of its kind and name; "" without one."""
     meant = parse_key(unexpected)
-    missing = [key for key in map(parse_key, expected.keys() - results.keys()) if key.kind == meant.kind and key.name == meant.name]
+    keys = map(parse_key, expected.keys() - results.keys())
+    missing = [key for key in keys if (key.kind, key.name) == (meant.kind, meant.name)]
     differs = lambda key: (key.step != meant.step, key.microbatch != meant.microbatch, key.stage != meant.stage)
     nearest = min(missing, key=lambda key: (differs(key), key.causal_order()), default=None)
     return f"{key_text(*nearest)} is missing" if nearest else ""

@@ -57,7 +57,8 @@ def find_program(name):
         raise FormatError(f"no program '{name}' in PATH, but there is a file {name}.py: --backend {name}.py")
     if os.path.dirname(name):
         raise FormatError(f"{name} does not exist; a path is taken from {os.getcwd()}")
-    raise FormatError(f"no program '{name}' in PATH; install it, or give its whole path; a class is FILE.py:CLASS or MODULE:CLASS")
+    remedy = "install it, or give its whole path; a class is FILE.py:CLASS or MODULE:CLASS"
+    raise FormatError(f"no program '{name}' in PATH; {remedy}")
 
 
 def check_launcher(launcher, ranks):

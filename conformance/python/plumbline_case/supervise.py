@@ -362,7 +362,8 @@ class Processes:
 
     def _end_of(self, rank):
         code, who = self.codes[rank], f"rank {rank} " if len(self.codes) > 1 else ""
-        return f"{who}ended with exit code {code}" if code >= 0 else f"{who}killed by signal {-code} ({signal.strsignal(-code)})"
+        how = f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code} ({signal.strsignal(-code)})"
+        return who + how
 
 
 def size_of(file):

@@ -193,7 +193,8 @@ class Backends(InFolder):
         self.assertEqual(code, 1)
         self.assertEqual(lines[0], f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 1: ValueError: no more{line_of('no more')}")
         self.assertTrue(lines[1].startswith("PASS exact-mlp-sum"), lines)
-        own = f"run() returned list of 2; expected plumbline_case.Results, since there are 2 processes: each returns those of its own rank"
+        own = "run() returned list of 2; expected plumbline_case.Results, "
+        own += "since there are 2 processes: each returns those of its own rank"
         for fault, said in (
             ("list", f"rank 0: TypeError: {own}{line_of('def run(self, case, prepared):  # Split')}"),
             ("leave", f"rank 1 ended with exit code 7; rank 0: BrokenPipeError: a broken pipe{line_of('a broken pipe')}"),

@@ -97,7 +97,10 @@ CALLS = {
         LSTM, LSTM | dict(has_biases=False, params=[real(20, 4), real(20, 5), real(20, 5), real(20, 5)], batch_first=False,
                           input=real(3, 2, 4)),
     ],
-    "aten::mean.dim": [dict(self=real(2, 3, 4), dim=[0, 2], keepdim=False), dict(self=real(2, 3), dim=[1], keepdim=True)],
+    "aten::mean.dim": [
+        dict(self=real(2, 3, 4), dim=[0, 2], keepdim=False), dict(self=real(2, 3), dim=[1], keepdim=True),
+        dict(self=real(2, 3), dim=[], keepdim=False),
+    ],
     "aten::mse_loss": [dict(self=real(3, 4), target=real(3, 4), reduction=reduction) for reduction in (0, 1, 2)],
     "aten::mul.Tensor": [
         dict(self=real(3, 4), other=real(2, 1, 4)), dict(self=real(3), other=0.3), dict(self=real(3), other=flags(3, 1)),
@@ -115,7 +118,10 @@ CALLS = {
     "aten::softmax.int": [dict(self=real(2, 3, 4), dim=1)],
     "aten::split_with_sizes": [dict(self=real(2, 6), split_sizes=[1, 3, 2], dim=1)],
     "aten::stack": [dict(tensors=[real(2, 3), real(2, 3)], dim=dim) for dim in (0, 2)],
-    "aten::sum.dim_IntList": [dict(self=real(2, 3, 4), dim=[0, 2], keepdim=False), dict(self=real(2, 3), dim=[1], keepdim=True)],
+    "aten::sum.dim_IntList": [
+        dict(self=real(2, 3, 4), dim=[0, 2], keepdim=False), dict(self=real(2, 3), dim=[1], keepdim=True),
+        dict(self=real(2, 3), dim=[], keepdim=False),
+    ],
     "aten::tanh": [dict(self=real(3, 4))],
     "aten::to.dtype": [dict(self=real(3, 4), dtype="F64")],
 }  # fmt: skip

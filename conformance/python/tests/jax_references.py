@@ -155,7 +155,7 @@ REFERENCES = {
     "aten::layer_norm": layer_norm,
     "aten::linear": lambda input, weight, bias: np.einsum("...i,oi->...o", input, weight) + (0 if bias is None else bias),
     "aten::lstm.input": lstm,
-    "aten::mean.dim": lambda self, dim, keepdim: self.mean(tuple(dim), keepdims=keepdim),
+    "aten::mean.dim": lambda self, dim, keepdim: self.mean(tuple(dim) or None, keepdims=keepdim),
     "aten::mse_loss": mse_loss,
     "aten::mul.Tensor": lambda self, other: self * other,
     "aten::permute": lambda self, dims: np.einsum(self, dims_of(self), [*dims]),
@@ -168,7 +168,7 @@ REFERENCES = {
     "aten::softmax.int": softmax,
     "aten::split_with_sizes": split,
     "aten::stack": lambda tensors, dim: np.moveaxis(np.array(tensors), 0, dim),
-    "aten::sum.dim_IntList": lambda self, dim, keepdim: self.sum(tuple(dim), keepdims=keepdim),
+    "aten::sum.dim_IntList": lambda self, dim, keepdim: self.sum(tuple(dim) or None, keepdims=keepdim),
     "aten::tanh": each(math.tanh),
     "aten::to.dtype": lambda self, dtype: self,
 }

@@ -6,12 +6,12 @@ from numerics import rounded_once, of_result
 
 @of_result
 def total(self, dim, keepdim):
-    return jnp.sum(self, tuple(dim), keepdims=keepdim)
+    return jnp.sum(self, tuple(dim) or None, keepdims=keepdim)
 
 
 @of_result
 def mean(self, dim, keepdim):
-    return jnp.mean(self, tuple(dim), keepdims=keepdim)
+    return jnp.mean(self, tuple(dim) or None, keepdims=keepdim)
 
 
 @rounded_once

@@ -44,7 +44,7 @@ def total(self, dim, keepdim):
     def backward(g):
         return {"self": np.broadcast_to(g if keepdim else np.expand_dims(g, tuple(dim)), self.shape)}
 
-    return self.sum(tuple(dim), keepdims=keepdim), backward
+    return self.sum(tuple(dim) or None, keepdims=keepdim), backward
 
 
 def reduced(g, like):

@@ -80,7 +80,8 @@ std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::
     if (!place || arguments.at(*place).isNone()) continue;
     const c10::IValue& number = arguments[*place];
     if (number.isScalar()) return number.toScalar().toDouble();
-    if (number.isTensor() && number.toTensor().unsafeGetTensorImpl()->is_wrapped_number() && !number.toTensor().is_complex())
+    if (number.isTensor() && number.toTensor().unsafeGetTensorImpl()->is_wrapped_number() &&
+        !number.toTensor().is_complex())
       return number.toTensor().item().toDouble();
     return std::nullopt;
   }

@@ -30,7 +30,9 @@ def value_text(value, unit):
         for size, name in ((1, 's'), (1e-3, 'ms'), (1e-6, 'µs'), (1e-9, 'ns')):
             if value >= size or name == 'ns':
                 return f'{value / size:.3g} {name}'
-    return f'{value:.3f}' if unit == '1' else f'{value:.4g} {unit}'
+    if unit == '1':
+        return f'{value:.3f}' if value < 100 else f'{value:.0f}'
+    return f'{value:.4g} {unit}'
 
 
 def table(history):

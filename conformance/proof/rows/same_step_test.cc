@@ -24,7 +24,7 @@ using conformance::find_case;
 /// Models of the corpus whose steps are not those of the whole batch, or not shown to be; a part of the reason.
 const std::map<std::string, std::string>& reasons() {
   static const std::map<std::string, std::string> all = {
-      {"resnet", "aten::native_batch_norm of blocks.0.bn1: mixes rows"},
+      {"resnet-bn", "aten::native_batch_norm of blocks.0.bn1: mixes rows"},
       {"dropout", "aten::bernoulli.float of layers.0: random numbers are drawn"},
       {"shared-dropout", "random numbers are drawn"},
       {"noise", "random numbers are drawn"},
@@ -34,7 +34,7 @@ const std::map<std::string, std::string>& reasons() {
       {"reads-buffer", "micro-batches weight otherwise"},
       {"exact-convolution", "running_sum is updated"},
       // The program takes another way for a micro-batch.
-      {"exact-lengths-attention", "runs another operator here"},
+      {"exact-attention-lengths", "runs another operator here"},
   };
   return all;
 }
@@ -185,7 +185,7 @@ const Step kSteps[] = {
     {"the first row", [](auto& x, auto& fc) { return hidden(x + x.narrow(0, 0, 1), fc).sum(); }, false, Differs,
      "some rows are chosen, as many for the whole batch as for a micro-batch"},
     {"halves of the batch", [](auto& x, auto& fc) { return hidden(x, fc).view({2, -1, 3}).select(0, 0).sum(); }, false,
-     Differs, "rows do not lie along one dimension"},
+     Differs, "micro-batch 0 arranges its rows in another way"},
     {"a table cut to the rows",
      [](auto& x, auto& fc) {
        return (hidden(x, fc) * at::cat({fc->weight, fc->weight * 2, fc->weight * 3}).narrow(0, 0, x.size(0))).sum();
@@ -205,7 +205,7 @@ const Step kSteps[] = {
     {"another dimension first",
      [](auto& x, auto& fc) { return hidden(x, fc).t().contiguous().softmax(0).square().sum(); }, false, Same, ""},
     {"softmax over the batch", [](auto& x, auto& fc) { return hidden(x, fc).softmax(0).square().sum(); }, false,
-     Differs, "aten::_softmax of : mixes rows"},
+     Differs, "aten::_softmax: mixes rows"},
     {"a token before the row",
      [](auto& x, auto& fc) {
        const at::Tensor token = fc->bias.expand({x.size(0), 1, 3});

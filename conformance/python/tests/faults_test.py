@@ -227,7 +227,8 @@ class Disks(InAFolder):
 
     def setUp(self):
         super().setUp()
-        if os.getuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        mounts = ["unshare", "--mount", "--propagation", "private", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
+        if os.getuid() != 0 or subprocess.run(mounts, capture_output=True).returncode:
             self.skipTest("this user may not mount (unshare --mount)")
         self.disk = os.path.join(self.folder, "disk")
         os.mkdir(self.disk)

@@ -63,6 +63,8 @@ class RecomputeNode : public HalvedNode {
     std::vector<int64_t> versions;
     for (const at::Tensor& value : values) {
       detached.push_back(value.defined() ? value.detach() : value);
+      // matmul() chooses its kernel by this mark, too: without it, the bits of the first forward might be others.
+      if (value.defined() && value.requires_grad()) detached.back().requires_grad_();
       versions.push_back(value.defined() ? value._version() : 0);
     }
     {

@@ -292,6 +292,14 @@ TEST_F(Cli, ThreadsAndMpiGiveIdenticalFiles) {
   }
 }
 
+// Its rows do not lie together, and LibTorch chooses the kernel of such a product by whether gradients are needed.
+TEST_F(Cli, RecomputationHasTheBitsOfProductsOfSeparateRows) {
+  const conformance::ProcessResult result = start({"run", "--case", "encoder-decoder*", "--schedule", "gpipe",
+                                                   "--ranks", "2", "--recompute", "always", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_TRUE(has(result, "pass 2")) << result.output;
+}
+
 TEST_F(Cli, RunsUnderMpirunAsWell) {
   if (!with_mpi()) GTEST_SKIP() << "built without MPI";
   const std::vector<std::string> mpirun = {"mpirun", "-n", "4"};

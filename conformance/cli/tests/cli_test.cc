@@ -297,7 +297,7 @@ TEST_F(Cli, RecomputationHasTheBitsOfProductsOfSeparateRows) {
   const conformance::ProcessResult result = start({"run", "--case", "encoder-decoder*", "--schedule", "gpipe",
                                                    "--ranks", "2", "--recompute", "always", "--report", report("r")});
   EXPECT_EQ(exit_code(result), 0) << result.output;
-  EXPECT_TRUE(has(result, "pass 2")) << result.output;
+  EXPECT_TRUE(has(result, "+ pass ")) << result.output;
 }
 
 TEST_F(Cli, RunsUnderMpirunAsWell) {

@@ -32,7 +32,8 @@ class BadEvent : public Error {
   using Error::Error;
 };
 
-/// An event that came before in the same run of the backend. Mostly two processes act as rank 0.
+/// An event that came before in the same run of the backend, or that shares its line with another. Mostly two
+/// processes act as rank 0.
 class RepeatedEvent : public BadEvent {
  public:
   using BadEvent::BadEvent;

@@ -16,6 +16,8 @@
 namespace plumbline::conformance {
 namespace {
 
+constexpr const char* kTwoProcesses = "; only one process may print events: do two act as rank 0?";
+
 /// Splits output into lines as it arrives: events, and other text. Events are short, so a longer line is text.
 class EventReader {
  public:
@@ -81,8 +83,7 @@ class EventsSoFar {
     if (is_new && (event.done || !ended_.contains(event.index))) return;
     const std::string case_name = "case " + std::to_string(event.index);
     throw RepeatedEvent("`" + (event.done ? "the end of " + case_name : case_name + " begins") + "` came " +
-                        (is_new ? "after its end" : "a second time") +
-                        "; only one process may print events: do two act as rank 0?");
+                        (is_new ? "after its end" : "a second time") + kTwoProcesses);
   }
 
  private:
@@ -285,7 +286,13 @@ JobEvent parse_event(std::string_view line) {
     return true;
   };
   event.throughput = accept("throughput ");
-  if (!event.throughput && !accept("case ")) throw BadEvent("unknown event '" + std::string(whole) + "'");
+  const auto unknown = [&] {
+    const std::string quoted = "'" + std::string(whole) + "'";
+    if (whole.find(kEventPrefix) != whole.npos)
+      throw RepeatedEvent("two events on one line, " + quoted + kTwoProcesses);
+    throw BadEvent("unknown event " + quoted);
+  };
+  if (!event.throughput && !accept("case ")) unknown();
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), event.index);
   line.remove_prefix(end - line.data());
   event.done = accept(" done");
@@ -294,8 +301,7 @@ JobEvent parse_event(std::string_view line) {
     event.failed = one_line(std::string(line));
     line = {};
   }
-  if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty())
-    throw BadEvent("unknown event '" + std::string(whole) + "'");
+  if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty()) unknown();
   return event;
 }
 

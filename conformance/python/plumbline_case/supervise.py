@@ -26,6 +26,7 @@ from .schema import FormatError, check, parse_json
 
 # Behind a launcher's label, an event is none.
 HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
+TWO_EVENTS = "@plumbline case "  # behind the begin of a line: two processes have written to it
 EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
 SECONDS = 120.0  # the limit of a case
 START = 120.0  # seconds until describe and plan end, and until run's first event
@@ -122,7 +123,7 @@ class Supervisor:
                     number = int(match[1]) if match else None
                     if not match or number != reported or (match[2] == "begins") != (running is None):
                         processes.problem = f"an event that does not follow: {event[:80]}"
-                        repeated = bool(match) and (number < reported or number == reported and running is not None)
+                        repeated = number < reported or number == reported and running is not None if match else TWO_EVENTS in event[1:]
                         if repeated:
                             processes.problem += " (only one process may print events: do two act as rank 0?)"
                         break

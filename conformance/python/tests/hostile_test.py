@@ -99,6 +99,18 @@ class Hostile(InFolder):
         done = self.tool("run", *words, "--case", "exact-mlp-sum", "--report", self.report())
         self.assertIn(said, done.stdout + done.stderr)
 
+    def test_two_events_on_one_line_are_told(self):
+        # As if another process wrote its event before this line's end.
+        both = '(RANK=0 WORLD_SIZE=2 "$@" & RANK=1 WORLD_SIZE=2 "$@"; wait)'
+        launcher = f"""sh -c '{both} | sed "s/0 done/0 done@plumbline case 0 begins/"' sh"""
+        words = ["--backend", f"{TOY}:Toy", "--launcher", launcher, "--ranks", "2"]
+        said = (
+            "an event that does not follow: @plumbline case 0 done@plumbline case 0 begins "
+            "(only one process may print events: do two act as rank 0?)"
+        )
+        done = self.tool("run", *words, "--case", "exact-mlp-sum", "--report", self.report())
+        self.assertIn(said, done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

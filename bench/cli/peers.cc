@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/peer_options.h"
 #include "bench/peers/backward_report.h"
 #include "bench/peers/backward_round.h"
 #include "bench/peers/side.h"
@@ -146,24 +147,13 @@ void add_backward(CLI::App& peers, cli::Command& chosen) {
       "A stage's backward, whole and in halves (input gradients, then weight gradients), against\n"
       "torch.distributed.pipelining. Each round runs a fresh process of either side, one after the other; within\n"
       "it the two ways alternate. Also checks that both sides compute the same gradients, bit for bit.");
-  command->add_option("--python", options->python, "A Python with torch, preferably our version (" TORCH_VERSION ")")
-      ->required()
-      ->type_name("PYTHON");
-  command->add_option("--rounds", options->rounds, "Number of processes per side")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads per side, within the operators")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "Minimum time for which a round measures each model")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  command
-      ->add_option("--model", options->models,
-                   "Measure this model instead of the default five: mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; "
-                   "may be repeated")
-      ->type_name("MODEL")
-      ->allow_extra_args(false);
+  add_python(*command, options->python, "A Python with torch, preferably our version (" TORCH_VERSION ")");
+  add_rounds(*command, options->rounds, "Number of processes per side");
+  add_threads(*command, options->threads, "Threads per side, within the operators");
+  add_seconds(*command, options->seconds, "Minimum time for which a round measures each model");
+  add_models(*command, options->models,
+             "Measure this model instead of the default five: mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; "
+             "may be repeated");
   command->add_option("--json", options->json, "Also write the numbers, with those of each round, to this file")
       ->type_name("FILE");
   command->callback([options, &chosen] { chosen = [options] { return compare_with_python(*options); }; });

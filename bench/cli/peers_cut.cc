@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/peer_options.h"
 #include "bench/peers/cut_network.h"
 #include "bench/peers/side.h"
 #include "runtime/error.h"
@@ -81,7 +82,7 @@ void add_peers_cut(CLI::App& peers, cli::Command& chosen) {
       "The minimum cut of a joint graph, compared with networkx.minimum_cut, which PyTorch's partitioner (in 2.11,\n"
       "for example) calls, on the same network. Our time includes building the network, networkx' is shown apart.\n"
       "Also checks that both cut at the same place.");
-  command->add_option("--python", options->python, "A Python with networkx")->required()->type_name("PYTHON");
+  add_python(*command, options->python, "A Python with networkx");
   command->add_option("--graph", options->graphs, "transformer, chain or dag; may be repeated. Default: all three")
       ->type_name("GRAPH")
       ->allow_extra_args(false);
@@ -90,9 +91,7 @@ void add_peers_cut(CLI::App& peers, cli::Command& chosen) {
                    "Approximate nodes of each joint graph; networkx needs a minute for 100000")
       ->check(CLI::Range(10, 10'000'000))
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "Minimum time for which each side cuts a network")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+  add_seconds(*command, options->seconds, "Minimum time for which each side cuts a network");
   command->add_option("--json", options->json, "Also write the numbers to this file")->type_name("FILE");
   command->callback([options, &chosen] { chosen = [options] { return compare_with_networkx(*options); }; });
 }

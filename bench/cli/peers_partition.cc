@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/peer_options.h"
 #include "bench/cli/recording.h"
 #include "bench/history/median.h"
 #include "bench/micro/filled_model.h"
@@ -115,17 +116,10 @@ void add_peers_partition(CLI::App& peers, cli::Command& chosen) {
       "The partition of a joint graph, against PyTorch's min_cut_rematerialization_partition: time, saved bytes and\n"
       "simulated peak, in three modes and in ours with the fewest bytes. A plan that is not node for node PyTorch's\n"
       "gets no numbers, and exit code 1.");
-  command->add_option("--python", options->python, "A Python with torch 2.11 or 2.15")->required()->type_name("PYTHON");
-  command->add_option("--model", options->models, "mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; may be repeated")
-      ->type_name("MODEL")
-      ->allow_extra_args(false)
-      ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "Number of runs of each side")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "Minimum time for which each side partitions in each mode")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+  add_python(*command, options->python, "A Python with torch 2.11 or 2.15");
+  add_models(*command, options->models, "mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:...; may be repeated");
+  add_rounds(*command, options->rounds, "Number of runs of each side");
+  add_seconds(*command, options->seconds, "Minimum time for which each side partitions in each mode");
   add_recording_options(*command, options->recording);
   command->callback([options, &chosen] { chosen = [options] { return compare_partitions(*options); }; });
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/peer_options.h"
 #include "bench/cli/recording.h"
 #include "bench/history/median.h"
 #include "bench/peers/pipeline_round.h"
@@ -219,14 +220,10 @@ void add_peers_step(CLI::App& peers, cli::Command& chosen) {
       "threads and micro-batches; PyTorch over gloo, plumbline over MPI on TCP and on shared memory. Each round runs\n"
       "fresh processes of every arm in turns. The gradients after the last step must be those of the whole model\n"
       "without a pipeline, up to rounding: a schedule with a wrong one gets no numbers, and exit code 1.");
-  command->add_option("--python", options->python, "A Python with torch")->required()->type_name("PYTHON");
-  command
-      ->add_option("--model", options->models,
-                   "mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:..., with the rows of a micro-batch and the layers of "
-                   "the whole model; may be repeated. Default: tiny, medium and large stages")
-      ->type_name("MODEL")
-      ->allow_extra_args(false)
-      ->capture_default_str();
+  add_python(*command, options->python, "A Python with torch");
+  add_models(*command, options->models,
+             "mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:..., with the rows of a micro-batch and the layers of "
+             "the whole model; may be repeated. Default: tiny, medium and large stages");
   command->add_option("--schedule", options->schedules, "One of these schedules; may be repeated. Default: all")
       ->check(CLI::IsMember(options->schedules).description(""))
       ->type_name("NAME")
@@ -238,12 +235,8 @@ void add_peers_step(CLI::App& peers, cli::Command& chosen) {
   command->add_option("--microbatches", options->microbatches, "Number of micro-batches in a step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads per rank, within the operators")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "Number of runs of each arm")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_threads(*command, options->threads, "Threads per rank, within the operators");
+  add_rounds(*command, options->rounds, "Number of runs of each arm");
   command->add_option("--steps", options->steps, "Steps to measure in each run, after three to warm up")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 5> kWithoutTorch = {"schedule", "simulate
   execute_beside("plumbline-torch", words, "the build makes both programs, and `meson install` installs both");
 }
 
-int run(std::vector<char*> words) {
+int run_here(std::vector<char*> words) {
   CLI::App app;
   app.require_subcommand(1);
   Command chosen;
@@ -30,8 +30,12 @@ int run(std::vector<char*> words) {
   add_partition(app, chosen, [](const PartitionSource&) -> partition::JointGraphFile { become_plumbline_torch(); });
   add_list(app, chosen);
   add_report(app, chosen);
+  return run_chosen(app, "plumbline", chosen, static_cast<int>(words.size()), words.data());
+}
+
+int run(std::vector<char*> words) {
   if (words.size() > 1 && std::ranges::find(kWithoutTorch, words[1]) != kWithoutTorch.end())
-    return run_chosen(app, "plumbline", chosen, static_cast<int>(words.size()), words.data());
+    return run_here(std::move(words));
   try {
     become_plumbline_torch();
   } catch (const InputError& error) {

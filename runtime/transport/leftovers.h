@@ -10,7 +10,7 @@
 namespace plumbline::transport {
 
 /// Forwards every call, and notes from where and under which tags this rank receives. Messages of an announced traffic
-/// (NCCL's) are not looked for: there, what nobody receives is never sent.
+/// (NCCL's) are not looked for: there, a message without a receive is never sent.
 class Leftovers : public ForwardingTransport {
  public:
   using ForwardingTransport::ForwardingTransport;

@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
   plumbline::cli::remember_command_line(argc, argv);
   const int code = plumbline::cli::run(plumbline::cli::with_help_last(argc, argv));
 #ifndef __SANITIZE_ADDRESS__  // its search for leaks is a handler of exit()
-  // LibTorch's static objects take as long to destroy as a short subcommand takes; the system frees their memory faster.
+  // LibTorch's static objects take as long to destroy as a short subcommand takes; the system frees their memory
+  // faster.
   std::fflush(nullptr);
   _exit(code);
 #endif

@@ -13,12 +13,12 @@
 #include "conformance/backend/runtime.h"
 #include "conformance/backend/shared_job.h"
 #include "conformance/plan/own_models.h"
-#include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/baseline_runs.h"
 #include "conformance/run/export_job.h"
 #include "conformance/run/folder/open_report.h"
 #include "conformance/run/hosts/launcher.h"
+#include "conformance/run/own_runtime.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
 #include "runtime/error.h"
@@ -113,6 +113,11 @@ bool find_nccl(RunOptions& options) {
   return true;
 }
 
+std::unique_ptr<Backend> backend_of(const BackendSpec& spec, TransportKind transport = TransportKind::Own) {
+  if (spec.foreign) return std::make_unique<CommandBackend>(spec, transport);
+  return std::make_unique<OwnRuntime>(spec, transport);
+}
+
 /// Null when the backend does not describe itself or there is no NCCL to take, which is told on stderr.
 std::unique_ptr<Prepared> prepared(const RunOptions& given) {
   auto run = std::make_unique<Prepared>(Prepared{given, built_models(given.seed), {}, {}});
@@ -123,7 +128,7 @@ std::unique_ptr<Prepared> prepared(const RunOptions& given) {
   }
   if (!find_nccl(options)) return nullptr;
   try {
-    run->backend = CommandBackend(options.backend).describe();
+    run->backend = backend_of(options.backend)->describe();
   } catch (const BackendError& error) {
     make_plan(options, *run->models);  // an error in the user's input is reported before this one
     std::fprintf(stderr, "plumbline: %s\n", error.what());
@@ -174,7 +179,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     });
     GroupObserver observer(session, group);
     if (!group.job.cases.empty())
-      supervise(CommandBackend(spec, group.transport), group.job, results, observer,
+      supervise(*backend_of(spec, group.transport), group.job, results, observer,
                 own_models ? Delivery::Recording : Delivery::Results);
     session.hold_to_seals();
   }
@@ -183,7 +188,7 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     const int ranks = options.selection.ranks.empty() ? kDefaultRanks : options.selection.ranks.back();
     const Job job = throughput_job(options, plan, ranks, *models, session);
     if (!job.throughput.empty())
-      session.measured(measure_throughput(CommandBackend(spec, transport), job, folder.job_output(ranks, transport)));
+      session.measured(measure_throughput(*backend_of(spec, transport), job, folder.job_output(ranks, transport)));
   }
   return session.report();
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "runtime/transport/arrival_transport.h"
@@ -71,19 +72,29 @@ Library without_event_waits(Library library, Happened happened) {
 }
 
 Library with_one_stream(Library library, Happened happened) {
+  struct Streams {
+    int made = 0, users_of_shared = 0;
+    Stream shared = Stream();
+  };
+  const auto streams = std::make_shared<Streams>();
   // The first stream that a rank makes is the transport's compute stream.
   library.stream_create_with_flags = [create = library.stream_create_with_flags, happened = std::move(happened),
-                                      made = 0, shared = Stream()](Stream* stream, unsigned int flags) mutable {
-    if (++made <= 2) {
+                                      streams](Stream* stream, unsigned int flags) {
+    const bool is_first = streams->made++ == 0;
+    if (is_first || streams->users_of_shared == 0) {
       const CudaError result = create(stream, flags);
-      if (made == 2) shared = *stream;
+      if (!is_first && result == CudaError::Success) *streams = {streams->made, 1, *stream};
       return result;
     }
     happened();
-    *stream = shared;
+    ++streams->users_of_shared;
+    *stream = streams->shared;
     return CudaError::Success;
   };
-  library.stream_destroy = [](Stream) { return CudaError::Success; };  // the shared one would be destroyed repeatedly
+  library.stream_destroy = [destroy = library.stream_destroy, streams](Stream stream) {
+    const bool has_other_users = stream == streams->shared && --streams->users_of_shared > 0;
+    return has_other_users ? CudaError::Success : destroy(stream);
+  };
   return library;
 }
 

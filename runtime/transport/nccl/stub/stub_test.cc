@@ -94,6 +94,7 @@ class StubPair {
   Stream streams_[2] = {};
 };
 
+/// Declared before the StubPair whose operations use it, which may run until the pair ends.
 Bytes counting(size_t bytes, unsigned char first = 1) {
   Bytes data(bytes);
   std::iota(data.begin(), data.end(), first);
@@ -135,8 +136,8 @@ TEST_P(NcclStub, MessagesArriveInOrderAndWhole) {
 }
 
 TEST(NcclStubModes, EagerSendsEndBeforeTheReceive) {
-  StubPair pair("eager");
   const Bytes sent = counting(1000);
+  StubPair pair("eager");
   ASSERT_TRUE(pair.happens(pair.send(0, sent.data(), sent.size())));
   Bytes received(1000);
   ASSERT_TRUE(pair.happens(pair.receive(1, received.data(), received.size())));
@@ -145,8 +146,8 @@ TEST(NcclStubModes, EagerSendsEndBeforeTheReceive) {
 
 TEST(NcclStubModes, RendezvousBlocksTheStreamUntilTheReceive) {
   for (const char* modes : {"rendezvous", "late"}) {
-    StubPair pair(modes);
     const Bytes sent = counting(8);
+    StubPair pair(modes);
     const Event send = pair.send(0, sent.data(), sent.size());
     std::this_thread::sleep_for(20ms);
     EXPECT_FALSE(pair.happened(send)) << modes;
@@ -157,8 +158,8 @@ TEST(NcclStubModes, RendezvousBlocksTheStreamUntilTheReceive) {
 }
 
 TEST(NcclStubModes, LateReadsASendThatWasOverwritten) {
-  StubPair pair("late");
   Bytes sent = counting(64), received(64);
+  StubPair pair("late");
   const Event receive = pair.receive(1, received.data(), received.size());
   pair.send(0, sent.data(), sent.size());
   std::ranges::fill(sent, 0xaa);  // before its event: the mistake that the mode shows
@@ -167,9 +168,9 @@ TEST(NcclStubModes, LateReadsASendThatWasOverwritten) {
 }
 
 TEST(NcclStubModes, LateWritesAReceiveWhenItIsAskedFor) {
-  StubPair pair("late");
   const Bytes sent = counting(64);
   Bytes received(64, 1);
+  StubPair pair("late");
   const Event receive = pair.receive(1, received.data(), received.size()),
               send = pair.send(0, sent.data(), sent.size());
   ASSERT_TRUE(pair.happens(send));
@@ -188,9 +189,9 @@ TEST(NcclStubModes, LateWritesAReceiveWhenItIsAskedFor) {
 }
 
 TEST(NcclStubModes, LateOperationsEndThoughNobodyAsks) {
-  StubPair pair("late");
   const Bytes sent = counting(64);
   Bytes received(64, 1);
+  StubPair pair("late");
   pair.receive(1, received.data(), received.size());
   pair.send(0, sent.data(), sent.size());
   const auto end = std::chrono::steady_clock::now() + kLimit;
@@ -200,9 +201,9 @@ TEST(NcclStubModes, LateOperationsEndThoughNobodyAsks) {
 }
 
 TEST(NcclStubModes, PoisonFillsAReceiveUntilItsEvent) {
-  StubPair pair("poison");
   const Bytes sent = counting(64);
   Bytes received(64, 1);
+  StubPair pair("poison");
   const Event receive = pair.receive(1, received.data(), received.size());
   EXPECT_EQ(received, Bytes(64, 0xff));
   pair.send(0, sent.data(), sent.size());
@@ -211,8 +212,8 @@ TEST(NcclStubModes, PoisonFillsAReceiveUntilItsEvent) {
 }
 
 TEST(NcclStubModes, PoisonLeavesMemoryThatAnEarlierOperationReads) {
-  StubPair pair("poison,rendezvous");
   Bytes memory = counting(64), elsewhere(64), again = counting(64, 100);
+  StubPair pair("poison,rendezvous");
   const Event send = pair.send(0, memory.data(), 64);        // waits for its receive
   const Event receive = pair.receive(0, memory.data(), 64);  // on the same stream, so it is later
   EXPECT_EQ(memory, counting(64));
@@ -276,8 +277,8 @@ TEST(NcclStubModes, ApartRefusesOrdinaryMemory) {
 
 TEST_P(NcclStub, DifferentSizesAreAnErrorThatNamesBothEnds) {
   for (const auto [sent, expected] : {std::pair<size_t, size_t>{64, 60}, {60, 64}, {100000, 8}, {8, 100000}}) {
-    StubPair pair(GetParam());
     Bytes data(sent), received(expected);
+    StubPair pair(GetParam());
     pair.send(0, data.data(), sent);
     pair.receive(1, received.data(), expected);
     const std::string error = pair.error(1);
@@ -289,9 +290,9 @@ TEST_P(NcclStub, DifferentSizesAreAnErrorThatNamesBothEnds) {
 }
 
 TEST(NcclStubModes, ACyclicWaitNamesBothEnds) {
-  StubPair pair("rendezvous");
   const Bytes sent = counting(8);
   Bytes received(16);
+  StubPair pair("rendezvous");
   // Both ranks send first, each on its only stream.
   const Event first = pair.send(0, sent.data(), 8);
   pair.receive(0, received.data(), 8);
@@ -307,8 +308,8 @@ TEST(NcclStubModes, ACyclicWaitNamesBothEnds) {
 }
 
 TEST(NcclStubModes, AbortEndsWhatBlocks) {
-  StubPair pair("rendezvous");
   const Bytes sent = counting(8);
+  StubPair pair("rendezvous");
   const Event send = pair.send(0, sent.data(), 8);
   std::this_thread::sleep_for(5ms);
   EXPECT_FALSE(pair.happened(send));
@@ -317,8 +318,8 @@ TEST(NcclStubModes, AbortEndsWhatBlocks) {
 }
 
 TEST(NcclStubModes, AStreamWaitsForAnEventOfAnother) {
-  StubPair pair("rendezvous");
   const Bytes sent = counting(8);
+  StubPair pair("rendezvous");
   const Event send = pair.send(0, sent.data(), 8);
   const Library& library = pair.library();
   Event behind;

@@ -11,7 +11,6 @@
 #include "bench/proof/llama_shape.h"
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/proof/prove.h"
-#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 namespace {
@@ -52,15 +51,13 @@ int measure(const ProofOptions& options) {
   getrusage(RUSAGE_SELF, &used);
   const double mib = static_cast<double>(used.ru_maxrss) / 1024;
   const double processor = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-  std::printf("%s: %s parameters, %d layers, %s, %d ranks, %d micro-batches, %zu results\n",
+  std::printf("%s: %.1f billion parameters, %lld layers, %s, %d ranks, %d micro-batches, %zu results\n",
               std::string(proof::outcome_name(proof.outcome)).c_str(),
-              significant(static_cast<double>(parameter_count(options.shape)), 4).c_str(),
-              static_cast<int>(options.shape.layers), options.schedule.c_str(), options.ranks, options.microbatches,
-              proof.results.size());
-  std::printf("%lld operators of the engine, %zu terms, %s s (%s s of processor time), %s MiB, %s terms/s\n",
-              static_cast<long long>(proof.log.executed), proof.terms, significant(seconds, 3).c_str(),
-              significant(processor, 3).c_str(), significant(mib, 3).c_str(),
-              significant(static_cast<double>(proof.terms) / seconds, 3).c_str());
+              1e-9 * static_cast<double>(parameter_count(options.shape)), static_cast<long long>(options.shape.layers),
+              options.schedule.c_str(), options.ranks, options.microbatches, proof.results.size());
+  std::printf("%lld operators of the engine, %zu terms, %.1f s (%.1f s of processor time), %.0f MiB, %.0f terms/s\n",
+              static_cast<long long>(proof.log.executed), proof.terms, seconds, processor, mib,
+              static_cast<double>(proof.terms) / seconds);
   if (proof.outcome != proof::Outcome::Proven) {
     std::fprintf(stderr, "plumbline-bench: %s\n", proof.why.c_str());
     return 1;

@@ -12,6 +12,7 @@ void add_peers(CLI::App& app, cli::Command& chosen);
 void add_peers_step(CLI::App& peers, cli::Command& chosen);       ///< adds `step` to the subcommand `peers`
 void add_peers_partition(CLI::App& peers, cli::Command& chosen);  ///< adds `partition` to it
 void add_peers_cut(CLI::App& peers, cli::Command& chosen);        ///< adds `cut` to the subcommand `peers`
+void add_proof(CLI::App& app, cli::Command& chosen);
 void add_instructions(CLI::App& app, cli::Command& chosen);
 void add_compare(CLI::App& app, cli::Command& chosen);
 void add_history(CLI::App& app, cli::Command& chosen);

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   add_micro(app, chosen);
   add_instructions(app, chosen);
   add_peers(app, chosen);
+  add_proof(app, chosen);
   add_compare(app, chosen);
   add_history(app, chosen);
   add_export(app, chosen);

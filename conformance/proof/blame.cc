@@ -19,14 +19,9 @@ std::string leaf_name(const Term& leaf) {
   return name;
 }
 
-Place place_of(const Log& log, const TermId& id) {
-  const auto found = log.first.find(id);
-  return found == log.first.end() ? Place() : found->second;
-}
-
 /// "micro-batch 2", where the unsplit run computes the term for one.
 std::string microbatch_of(const TwoRuns& runs, const TermId& id) {
-  const Place place = place_of(runs.expected, id);
+  const Place place = runs.expected.first(id);
   return place.microbatch < 0 ? "" : "micro-batch " + std::to_string(place.microbatch);
 }
 
@@ -38,8 +33,9 @@ std::vector<TermId> addends(const Terms& terms, const TermId& sum) {
   while (!open.empty()) {
     const TermId id = open.back();
     open.pop_back();
-    if (is_sum(terms.at(id)))
-      open.insert(open.end(), {terms.at(id).operands[1], terms.at(id).operands[0]});
+    const Term term = terms.at(id);
+    if (is_sum(term))
+      open.insert(open.end(), {term.operands[1], term.operands[0]});
     else
       found.push_back(id);
   }
@@ -62,7 +58,7 @@ class Walk {
 
   std::string run(TermId expected, TermId found) {
     for (int depth = 0; depth < 100000; ++depth) {
-      const Term &right = term(expected), &wrong = term(found);
+      const Term right = term(expected), wrong = term(found);
       remember(found);
       if (is_sum(right) || is_sum(wrong)) {
         const std::vector<TermId> wanted = addends(runs_.terms, expected), got = addends(runs_.terms, found);
@@ -93,7 +89,7 @@ class Walk {
   }
 
  private:
-  const Term& term(const TermId& id) const { return runs_.terms.at(id); }
+  Term term(const TermId& id) const { return runs_.terms.at(id); }
 
   std::string contrast(const TermId& expected, const TermId& found) const {
     const std::string right = describe(runs_, expected), wrong = describe(runs_, found);
@@ -105,7 +101,7 @@ class Walk {
 
   /// The deepest place of the engine's run on the way down.
   void remember(const TermId& found) {
-    const Place place = place_of(runs_.found, found);
+    const Place place = runs_.found.first(found);
     if (place.stage >= 0) place_ = place;
   }
   std::string here() const {
@@ -121,7 +117,7 @@ class Walk {
 }  // namespace
 
 std::string describe(const TwoRuns& runs, const TermId& id) {
-  const Term& term = runs.terms.at(id);
+  const Term term = runs.terms.at(id);
   if (term.op == "constant") return "bytes that no operator made (" + first_word(term.attributes) + ")";
   if (term.op == "fill") return "the number " + first_word(term.attributes);
   if (term.op.starts_with("aten::") && is_leaf(term)) return term.op;
@@ -133,7 +129,7 @@ std::string describe(const TwoRuns& runs, const TermId& id) {
     return "elements" + term.attributes.substr(from, end - from).substr(5) + " of " + of;
   }
   const std::string microbatch = microbatch_of(runs, id);
-  const Place found = place_of(runs.found, id);
+  const Place found = runs.found.first(id);
   if (!microbatch.empty()) return term.op + " of " + microbatch;
   return term.op + (found.stage < 0 ? "" : " of " + to_string(found));
 }

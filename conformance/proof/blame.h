@@ -4,14 +4,15 @@
 
 #include <string>
 
-#include "conformance/proof/terms/recorder.h"
+#include "conformance/proof/terms/occurrences.h"
+#include "conformance/proof/terms/term.h"
 
 namespace plumbline::proof {
 
 struct TwoRuns {
   const Terms& terms;
-  const Log& expected;  ///< of the unsplit run
-  const Log& found;     ///< of the engine
+  const Occurrences& expected;  ///< of the unsplit run
+  const Occurrences& found;     ///< of the engine
 };
 
 /// One sentence for two different terms.

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
+#include <optional>
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/judge/stage_orders.h"
 #include "conformance/proof/blame.h"
 #include "conformance/proof/executions/unsplit_run.h"
 #include "conformance/proof/executions/wire.h"
+#include "conformance/proof/shapes/shape_run.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
@@ -19,14 +22,15 @@ namespace plumbline::proof {
 namespace {
 
 std::vector<RankTerms> run_engine(const reference::Case& c, const ProofOptions& options, Terms& terms,
-                                  std::atomic<int64_t>& happened) {
+                                  Occurrences& occurrences, std::atomic<int64_t>& happened) {
   const auto ranks = static_cast<int>(options.schedule.ranks.size());
   std::vector<RankTerms> out(ranks);
   Wire wire;
   transport::run_thread_ranks(ranks, [&](transport::Transport& transport) {
     at::set_num_threads(1);  // for this thread: each kernel sums in one order
     const int rank = transport.rank();
-    Recorder recorder(terms, rank);
+    ShapeRun shapes;
+    Recorder recorder(terms, occurrences, rank, options.on_shapes ? &shapes : nullptr);
     const conformance::Fault fault =
         options.fault ? options.fault({c, options.schedule, options.seed, rank, happened}) : conformance::Fault();
     const conformance::Fault watched = observed(fault, recorder, out[rank]);
@@ -62,8 +66,8 @@ std::vector<std::string> in_order(const ResultTerms& results) {
 /// gives the sentence.
 class Comparison {
  public:
-  Comparison(const RankTerms& expected, const Terms& terms, Claim claim, Proof& proof)
-      : expected_(expected), runs_{terms, expected.log, proof.log}, forms_(terms), claim_(claim), proof_(proof) {}
+  Comparison(const RankTerms& expected, const TwoRuns& runs, Claim claim, Proof& proof)
+      : expected_(expected), runs_(runs), forms_(runs.terms), claim_(claim), proof_(proof) {}
 
   void compare(const std::vector<RankTerms>& ranks) {
     for (const std::string& key : in_order(expected_.results)) {
@@ -85,9 +89,8 @@ class Comparison {
  private:
   void compare(const std::string& key, const TermId& right, const TermId& found) {
     if (found == right) return;
-    const auto place = proof_.log.first.find(found);
-    const int stage = place == proof_.log.first.end() ? -1 : place->second.stage;
-    add({key, relation_between(forms_, right, found), stage}, [&] { return blame(runs_, right, found); });
+    add({key, relation_between(forms_, right, found), runs_.found.first(found).stage},
+        [&] { return blame(runs_, right, found); });
   }
 
   template <class Why>
@@ -106,28 +109,35 @@ class Comparison {
 };
 
 /// An operator that the unsplit run executes n times for equal operands is executed n times in all stages together.
-void count_operators(const RankTerms& expected, const Terms& terms, Proof& proof) {
-  for (const auto& [id, times] : proof.log.times) {
-    const auto known = expected.log.times.find(id);
-    if (known == expected.log.times.end() || times <= known->second) continue;
-    proof.outcome = Outcome::Refuted;
-    proof.why = to_string(proof.log.first.at(id)) + ": " + terms.at(id).op + " is executed " + std::to_string(times) +
-                " times for the same operands, " + std::to_string(known->second) + " in the unsplit run";
-    return;
+void count_operators(const TwoRuns& runs, Proof& proof) {
+  std::optional<TermId> first;  // by identity, so that all runs of a case name the same one
+  for (size_t number = 0; number < runs.terms.size(); ++number) {
+    const int known = runs.expected.times(number);
+    if (known == 0 || runs.found.times(number) <= known) continue;
+    const TermId id = runs.terms.id_of(number);
+    if (!first || id < *first) first = id;
   }
+  if (!first) return;
+  proof.outcome = Outcome::Refuted;
+  proof.why = to_string(runs.found.first(*first)) + ": " + runs.terms.at(*first).op + " is executed " +
+              std::to_string(runs.found.times(*first)) + " times for the same operands, " +
+              std::to_string(runs.expected.times(*first)) + " in the unsplit run";
 }
 
 /// The constants below the results: what a proof takes by content.
 std::vector<std::string> constants_of(const ResultTerms& results, const Terms& terms) {
   std::vector<std::string> found;
+  if (!terms.any("constant")) return found;
   std::vector<TermId> open;
-  std::unordered_map<TermId, bool, TermIdHash> seen;
+  std::vector<bool> seen(terms.size());  // by number
   for (const auto& [key, id] : results) open.push_back(id);
   while (!open.empty()) {
     const TermId id = open.back();
     open.pop_back();
-    if (std::exchange(seen[id], true)) continue;
-    const Term& term = terms.at(id);
+    const size_t number = terms.number_of(id);
+    if (seen[number]) continue;
+    seen[number] = true;
+    const Term term = terms.at(id);
     if (term.op == "constant") found.push_back(term.attributes.substr(0, term.attributes.find(' ')));
     open.insert(open.end(), term.operands.begin(), term.operands.end());
   }
@@ -169,15 +179,22 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
                        " micro-batches");
   }
   Terms terms;
-  Recorder recorder(terms, -1);
+  Occurrences in_unsplit(terms), in_engine(terms);
+  const TwoRuns runs{terms, in_unsplit, in_engine};
+  ShapeRun shapes;
+  Recorder recorder(terms, in_unsplit, -1, options.on_shapes ? &shapes : nullptr);
+  std::atomic<int64_t> happened = 0;
+  // Both runs use the process's generator of random numbers, so one follows the other. On shapes none is drawn.
+  std::future<std::vector<RankTerms>> engine =
+      std::async(options.on_shapes ? std::launch::async : std::launch::deferred,
+                 [&] { return run_engine(c, options, terms, in_engine, happened); });
   const RankTerms expected = run_unsplit(c, options.seed, conformance::stage_orders(options.schedule), recorder);
   Proof proof;
   proof.results = expected.results;
-  std::atomic<int64_t> happened = 0;
   try {
-    const std::vector<RankTerms> ranks = run_engine(c, options, terms, happened);
+    const std::vector<RankTerms> ranks = engine.get();
     for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
-    Comparison(expected, terms, options.claim, proof).compare(ranks);
+    Comparison(expected, runs, options.claim, proof).compare(ranks);
     if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
     const bool runs_again = options.recompute.on() || options.remat.on();
     proof.counted = !runs_again;
@@ -185,7 +202,7 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
       proof.outcome = Outcome::Refuted;
       proof.why = proof.log.misplaced.front();
     }
-    if (proof.outcome == Outcome::Proven && proof.counted) count_operators(expected, terms, proof);
+    if (proof.outcome == Outcome::Proven && proof.counted) count_operators(runs, proof);
   } catch (const std::exception& error) {
     proof.outcome = Outcome::Stopped;
     proof.why = one_line(graph::error_text(error));

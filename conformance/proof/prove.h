@@ -30,6 +30,9 @@ struct ProofOptions {
   /// Constructs the fault of each rank; empty: none.
   std::function<conformance::Fault(const conformance::FaultSite&)> fault = {};
   transport::Clock::duration timeout = std::chrono::seconds(60);
+  /// On hollow tensors (shapes/): nothing is computed, and nothing takes memory, whatever its size. The case's model
+  /// and batches must be hollow.
+  bool on_shapes = false;
 };
 
 enum class Outcome {

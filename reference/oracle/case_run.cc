@@ -21,9 +21,15 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 /// that lacks a tensor of the others, is also recorded, under a name that no correct run has.
 void record(Results& results, ResultKind kind, int step, const NamedTensors& tensors) {
   const auto key_of = [&](const std::string& name) { return ResultKey{step, kind, -1, -1, name}; };
-  for (const auto& [name, tensor] : tensors)
-    if (tensor.defined() && !results.contains(to_string(key_of(name)))) put(results, key_of(name), tensor);
-  for (const auto& [name, tensor] : tensors) {
+  std::vector<bool> is_first(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto& [name, tensor] = tensors[i];
+    is_first[i] = tensor.defined() && !results.contains(to_string(key_of(name)));
+    if (is_first[i]) put(results, key_of(name), tensor);
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto& [name, tensor] = tensors[i];
+    if (is_first[i]) continue;
     const auto first = results.find(to_string(key_of(name)));
     if (first == results.end() || (tensor.defined() && same_bytes(first->second, tensor))) continue;
     put(results, key_of(name + (tensor.defined() ? " (a copy that differs)" : " (missing in a copy)")),

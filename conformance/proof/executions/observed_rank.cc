@@ -16,18 +16,18 @@ class PlacedStage : public engine::ForwardingRunner {
       : ForwardingRunner(std::move(inner)), stage_(stage), state_(state), recorder_(recorder) {}
 
   void forward(int microbatch, std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) override {
-    const Action action(recorder_, stage_, microbatch, "F");
+    const Action action(recorder_, stage_, microbatch, 'F');
     inner_->forward(microbatch, inputs, outputs);
   }
   void backward(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                 std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
-    const Action action(recorder_, stage_, microbatch, "B");
+    const Action action(recorder_, stage_, microbatch, 'B');
     inner_->backward(microbatch, roots, root_grads, inputs, input_grads);
   }
   void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
                       std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
     const std::map<std::string, TermId> before = gradients();
-    const Action action(recorder_, stage_, microbatch, "I");
+    const Action action(recorder_, stage_, microbatch, 'I');
     inner_->backward_input(microbatch, roots, root_grads, inputs, input_grads);
     for (const auto& [name, id] : gradients()) {
       const auto known = before.find(name);
@@ -36,14 +36,14 @@ class PlacedStage : public engine::ForwardingRunner {
     }
   }
   void backward_weight(int microbatch) override {
-    const Action action(recorder_, stage_, microbatch, "W");
+    const Action action(recorder_, stage_, microbatch, 'W');
     inner_->backward_weight(microbatch);
   }
 
  private:
   class Action {
    public:
-    Action(Recorder& recorder, int stage, int microbatch, const char* name) : recorder_(recorder) {
+    Action(Recorder& recorder, int stage, int microbatch, char name) : recorder_(recorder) {
       recorder_.enter(stage, microbatch, name);
     }
     ~Action() { recorder_.leave(); }

@@ -6,14 +6,14 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
-#include <set>
+#include <unordered_set>
 #include <utility>
 
 namespace plumbline::proof {
 
 struct ParameterUses::Delivered {
-  /// By parameter and stage: the gradients of the uses, in the order of their arrival.
-  std::map<std::pair<size_t, int>, std::vector<at::Tensor>> uses;
+  /// By stage and parameter: the gradients of the uses, in the order of their arrival.
+  std::map<int, std::map<size_t, std::vector<at::Tensor>>> by_stage;
 };
 
 namespace {
@@ -43,7 +43,7 @@ ParameterUses::ParameterUses(const std::vector<at::Tensor>& roots, const std::ve
   std::map<const at::TensorImpl*, size_t> number;
   for (size_t i = 0; i < parameters.size(); ++i) number.emplace(parameters[i].unsafeGetTensorImpl(), i);
   std::vector<Node*> open;
-  std::set<Node*> seen;
+  std::unordered_set<Node*> seen;
   for (const at::Tensor& root : roots)
     if (root.grad_fn()) open.push_back(root.grad_fn().get());
   while (!open.empty()) {
@@ -66,19 +66,21 @@ ParameterUses::ParameterUses(const std::vector<at::Tensor>& roots, const std::ve
     const int stage = stage_of(node->sequence_nr());
     auto note = [delivered = delivered_, edges, stage](const variable_list& gradients) {
       for (const auto& [edge, parameter] : edges)
-        if (gradients.at(edge).defined()) delivered->uses[{parameter, stage}].push_back(gradients[edge].detach());
+        if (gradients.at(edge).defined()) delivered->by_stage[stage][parameter].push_back(gradients[edge].detach());
     };
     node->add_post_hook(std::make_unique<NotingHook<decltype(note)>>(std::move(note)));
   }
 }
 
-at::Tensor ParameterUses::gradient(size_t parameter, int stage) const {
+std::map<size_t, at::Tensor> ParameterUses::gradients(int stage) const {
   const c10::NoGradGuard no_grad;
-  at::Tensor sum;
-  const auto uses = delivered_->uses.find({parameter, stage});
-  if (uses == delivered_->uses.end()) return sum;
-  for (const at::Tensor& use : uses->second) sum = sum.defined() ? at::add(sum, use) : use;
-  return sum;
+  std::map<size_t, at::Tensor> sums;
+  for (const auto& [parameter, uses] : delivered_->by_stage[stage])
+    for (const at::Tensor& use : uses) {
+      at::Tensor& sum = sums[parameter];
+      sum = sum.defined() ? at::add(sum, use) : use;
+    }
+  return sums;
 }
 
 }  // namespace plumbline::proof

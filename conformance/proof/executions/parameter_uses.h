@@ -18,9 +18,9 @@ class ParameterUses {
   ParameterUses(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& parameters,
                 const std::function<int(uint64_t)>& stage_of);
 
-  /// After the backward: the gradient of parameter number `parameter` by the uses in `stage`, summed in the order in
-  /// which autograd delivered them; undefined without one.
-  at::Tensor gradient(size_t parameter, int stage) const;
+  /// After the backward: the gradients by the uses in `stage`, by number of the parameter. Uses are summed in the order
+  /// in which autograd delivered them.
+  std::map<size_t, at::Tensor> gradients(int stage) const;
 
  private:
   struct Delivered;

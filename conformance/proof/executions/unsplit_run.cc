@@ -9,6 +9,8 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 #include "conformance/proof/executions/parameter_uses.h"
 #include "conformance/proof/executions/stage_tracker.h"
@@ -56,16 +58,24 @@ class UnsplitModel : public reference::CaseSubject {
     model_.module->train();
     const std::vector<models::Batch> chunks =
         reference::divide(case_, model_, batch, case_.microbatches, /*training=*/true);
-    std::vector<ParameterUses> uses;
-    for (size_t m = 0; m < chunks.size(); ++m) uses.push_back(backward(step, static_cast<int>(m), chunks[m], batch));
+    const reference::NamedTensors all = parameters();
+    std::vector<Accumulation> accumulations;
+    for (size_t stage = 0; stage < orders_.size(); ++stage)
+      for (const reference::StageOrder& copy : orders_[stage])
+        accumulations.push_back({static_cast<int>(stage), copy.backwards, std::vector<at::Tensor>(all.size())});
+    std::map<int, ParameterUses> uses;  // by micro-batch, while an accumulation waits for them
+    for (size_t m = 0; m < chunks.size(); ++m) {
+      uses.emplace(m, backward(step, static_cast<int>(m), chunks[m], batch));
+      for (Accumulation& accumulation : accumulations) accumulate(accumulation, uses);
+      std::erase_if(uses, [&](const auto& entry) {
+        return std::ranges::none_of(accumulations, [&](const Accumulation& one) { return one.waits_for(entry.first); });
+      });
+    }
     ++train_steps_;
     const c10::NoGradGuard no_grad;
-    const reference::NamedTensors all = parameters();
     for (size_t p = 0; p < all.size(); ++p) {
       at::Tensor sum;
-      for (size_t stage = 0; stage < orders_.size(); ++stage)
-        for (const reference::StageOrder& copy : orders_[stage])
-          sum = sum_of(sum, accumulated(uses, p, static_cast<int>(stage), copy.backwards));
+      for (const Accumulation& accumulation : accumulations) sum = sum_of(sum, accumulation.sums[p]);
       if (sum.defined() && case_.division == reference::Division::Engine)
         sum = at::div(sum, static_cast<double>(case_.microbatches));
       all[p].second.mutable_grad() = sum_of(before_[p], sum);
@@ -98,17 +108,27 @@ class UnsplitModel : public reference::CaseSubject {
   }
 
  private:
-  /// The gradient of parameter `p` that one copy of a stage accumulates.
-  at::Tensor accumulated(const std::vector<ParameterUses>& uses, size_t p, int stage,
-                         const std::vector<int>& order) const {
-    at::Tensor sum;
-    for (const int microbatch : order) {
-      at::Tensor part = uses.at(microbatch).gradient(p, stage);
-      // A user's hook sees what autograd is about to accumulate.
-      if (part.defined() && case_.parameter_hooks) part = at::mul(part, 2);
-      sum = sum_of(sum, part);
+  /// The gradients that one copy of a stage accumulates, micro-batch after micro-batch in its order.
+  struct Accumulation {
+    int stage;
+    std::span<const int> order;    ///< of what is left
+    std::vector<at::Tensor> sums;  ///< by parameter
+
+    bool waits_for(int microbatch) const { return std::ranges::find(order, microbatch) != order.end(); }
+  };
+
+  /// Adds the micro-batches whose turn it is.
+  void accumulate(Accumulation& accumulation, const std::map<int, ParameterUses>& uses) const {
+    const c10::NoGradGuard no_grad;
+    for (; !accumulation.order.empty(); accumulation.order = accumulation.order.subspan(1)) {
+      const auto known = uses.find(accumulation.order.front());
+      if (known == uses.end()) return;
+      for (const auto& [p, gradient] : known->second.gradients(accumulation.stage)) {
+        // A user's hook sees what autograd is about to accumulate.
+        const at::Tensor part = case_.parameter_hooks ? at::mul(gradient, 2) : gradient;
+        accumulation.sums[p] = sum_of(accumulation.sums[p], part);
+      }
     }
-    return sum;
   }
 
   void seed_stage(uint64_t seed, int stage) {
@@ -131,7 +151,7 @@ class UnsplitModel : public reference::CaseSubject {
     std::vector<at::Tensor> weights;
     for (const at::Tensor& loss : losses)
       weights.push_back(at::full_like(loss, reference::loss_weight(case_, model_, chunk, batch)));
-    recorder_.enter(-1, microbatch, "B");
+    recorder_.enter(-1, microbatch, 'B');
     torch::autograd::backward(losses, weights);
     recorder_.leave();
     for (const at::Tensor& parameter : all) parameter.mutable_grad() = at::Tensor();
@@ -146,7 +166,7 @@ class UnsplitModel : public reference::CaseSubject {
   std::vector<at::Tensor> forward(int step, int microbatch, const models::Batch& chunk, double divisor) {
     microbatch_ = microbatch;
     std::vector<at::Tensor> outputs;
-    recorder_.enter(-1, microbatch, "F");
+    recorder_.enter(-1, microbatch, 'F');
     tracker_.begin();
     {
       const capture::ModuleObserverScope observing(&tracker_);

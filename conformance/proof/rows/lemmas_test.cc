@@ -51,7 +51,7 @@ Arguments with_undefined(const OperatorSample& sample, Arguments arguments) {
 }
 
 std::optional<Sizes> sizes_of(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor.sizes().vec()) : std::nullopt;
+  return tensor.defined() ? std::optional(Sizes(tensor.sizes())) : std::nullopt;
 }
 
 /// A lemma, applied to one call.

@@ -40,7 +40,7 @@ TracedTensor Tracer::traced(const at::Tensor& tensor, bool is_read) {
     has_value_.push_back(false);
   }
   TracedTensor traced{.storage = known->second,
-                      .layout = {tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()},
+                      .layout = {tensor.storage_offset(), Sizes(tensor.sizes()), Sizes(tensor.strides())},
                       .storage_elements = static_cast<int64_t>(storage->nbytes() / tensor.element_size()),
                       .dtype = tensor.scalar_type()};
   if (tensor.numel() == 1 && !tensor.is_complex()) traced.number = tensor.item().toDouble();

@@ -51,7 +51,7 @@ std::optional<Rational> scale_of(const Term& term, const Terms& terms) {
   if (term.attributes.find(" rounding_mode=") != std::string::npos) return std::nullopt;
   std::string number = attribute(term, "other");
   if (number == "%") {
-    const Term& other = terms.at(term.operands.back());
+    const Term other = terms.at(term.operands.back());
     if (other.op != "number") return std::nullopt;
     number = other.attributes;
   }
@@ -69,7 +69,7 @@ NormalForms::Addends NormalForms::addends_of(const TermId& sum) const {
   while (!open.empty()) {
     const Addend next = std::move(open.back());
     open.pop_back();
-    const Term& term = terms_.at(next.id);
+    const Term term = terms_.at(next.id);
     const int sign = sign_of(term);
     if (sign == 0 || type_of(term) != type) {
       found.push_back(next);
@@ -83,7 +83,7 @@ NormalForms::Addends NormalForms::addends_of(const TermId& sum) const {
 
 /// The terms whose normal forms that of `id` is made of.
 std::vector<TermId> NormalForms::parts_of(const TermId& id) const {
-  const Term& term = terms_.at(id);
+  const Term term = terms_.at(id);
   if (sign_of(term) == 0) return term.operands;
   std::vector<TermId> parts;
   for (const Addend& addend : addends_of(id)) parts.push_back(addend.id);
@@ -108,7 +108,7 @@ const NormalForm& NormalForms::of(const TermId& id) {
 }
 
 NormalForm NormalForms::compute(const TermId& id) {
-  const Term& term = terms_.at(id);
+  const Term term = terms_.at(id);
   if (sign_of(term) != 0) return sum(id);
   if (term.op == "fill" || term.op == "number") return fill(term);
   if (const std::optional<Rational> factor = scale_of(term, terms_)) {

@@ -1,44 +1,25 @@
 #include "conformance/proof/terms/memory.h"
 
+#include <atomic>
 #include <functional>
 #include <string_view>
 
+#include "conformance/proof/shapes/hollow_memory.h"
 #include "runtime/io/sha256.h"
 
 namespace plumbline::proof {
 namespace {
 
 size_t digest(const void* data, size_t bytes) {
+  if (is_hollow(data)) return 0;
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
 Layout layout_of(const at::Tensor& tensor) {
-  return {tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()};
+  return {tensor.storage_offset(), Sizes(tensor.sizes()), Sizes(tensor.strides())};
 }
 
 }  // namespace
-
-/// The elements of the base that the view shows; nullopt if it shows memory outside of the base, or if elements of the
-/// base share memory.
-std::optional<Indices> Memory::picks(const Layout& base, const Layout& view) {
-  int64_t first = base.offset, last = base.offset;
-  for (size_t d = 0; d < base.sizes.size(); ++d) last += base.strides[d] * (base.sizes[d] - 1);
-  std::vector<int32_t> at(last - first + 1, -1);
-  int32_t elements = 0;
-  bool distinct = true;
-  for_each_offset(base, [&](int64_t offset) {
-    distinct = distinct && at[offset - first] < 0;
-    at[offset - first] = elements++;
-  });
-  if (!distinct) return std::nullopt;
-  Indices found;
-  bool inside = true;
-  for_each_offset(view, [&](int64_t offset) {
-    inside = inside && offset >= first && offset <= last && at[offset - first] >= 0;
-    if (inside) found.push_back(at[offset - first]);
-  });
-  return inside ? std::optional(std::move(found)) : std::nullopt;
-}
 
 Memory::Held* Memory::find(const at::Tensor& tensor) {
   return const_cast<Held*>(static_cast<const Memory*>(this)->find(tensor));
@@ -74,19 +55,26 @@ void Memory::sweep() {
 }
 
 Value Memory::constant(const at::Tensor& tensor) {
+  if (is_hollow(tensor.storage().data())) {
+    // It could be anything, so it is like nothing else.
+    static std::atomic<int64_t> reads = 0;
+    const std::string text =
+        type_text(tensor.scalar_type(), Sizes(tensor.sizes())) + " hollow" + std::to_string(++reads);
+    return whole(terms_.add({"unknown", text, {}}), Sizes(tensor.sizes()), tensor.scalar_type());
+  }
   const at::Tensor dense = tensor.contiguous();
   return whole(terms_.add({"constant",
-                           type_text(tensor.scalar_type(), tensor.sizes().vec()) + " " +
+                           type_text(tensor.scalar_type(), Sizes(tensor.sizes())) + " " +
                                sha256({static_cast<const char*>(dense.const_data_ptr()), dense.nbytes()}),
                            {}}),
-               tensor.sizes().vec(), tensor.scalar_type());
+               Sizes(tensor.sizes()), tensor.scalar_type());
 }
 
 Value Memory::read(const at::Tensor& tensor) {
   // A tensor without elements, and one of a trial run on shapes alone, hold nothing.
   if (tensor.numel() == 0 || !tensor.device().is_cpu())
-    return whole(terms_.add({"nothing", type_text(tensor.scalar_type(), tensor.sizes().vec()), {}}),
-                 tensor.sizes().vec(), tensor.scalar_type());
+    return whole(terms_.add({"nothing", type_text(tensor.scalar_type(), Sizes(tensor.sizes())), {}}),
+                 Sizes(tensor.sizes()), tensor.scalar_type());
   Held* held = find(tensor);
   if (held == nullptr || held->state != State::Known) return constant(tensor);
   const bool unchanged = digest(held->data, held->bytes) == held->digest;
@@ -100,12 +88,32 @@ Value Memory::read(const at::Tensor& tensor) {
   return constant(tensor);
 }
 
+TermId Memory::term_of(const at::Tensor& tensor) {
+  const Held* const held = tensor.numel() == 0 ? nullptr : find(tensor);
+  const bool direct = held != nullptr && held->state == State::Known && shows_all(*held, tensor) &&
+                      !held->value.picks && held->value.sizes == held->value.root_sizes &&
+                      digest(held->data, held->bytes) == held->digest;
+  return direct ? held->value.root : proof::term_of(terms_, read(tensor));
+}
+
+std::string Memory::number(const at::Tensor& tensor) {
+  const Held* const held = tensor.numel() == 0 ? nullptr : find(tensor);
+  // A value that is no number does not become one by a view, so most reads are not necessary.
+  if (held != nullptr && held->state == State::Known && held->value.number.empty()) return {};
+  return read(tensor).number;
+}
+
+bool Memory::shows_all(const Held& held, const at::Tensor& tensor) {
+  return held.dtype == tensor.scalar_type() && held.layout.offset == tensor.storage_offset() &&
+         tensor.sizes().equals(held.layout.sizes) && tensor.strides().equals(held.layout.strides);
+}
+
 /// A value without a dtype if the layout shows memory outside of the held value.
 Value Memory::read(Held& held, const Layout& layout, c10::ScalarType dtype) {
-  if (layout == held.layout) return picked(terms_, held.value, nullptr, layout.sizes);
-  auto found = picks(held.layout, layout);
+  if (layout == held.layout) return picked(terms_, held.value, held.value.picks, layout.sizes);
+  const Views::Shared found = views_.between(held.layout, layout);
   if (!found) return {};
-  Value value = picked(terms_, held.value, std::make_shared<const Indices>(std::move(*found)), layout.sizes);
+  Value value = picked(terms_, held.value, views_.both(held.value.picks, found), layout.sizes);
   value.dtype = dtype;
   return value;
 }
@@ -134,20 +142,18 @@ void Memory::write(const at::Tensor& tensor, const Value& value) {
   const Layout layout = layout_of(tensor);
   if (held == nullptr || held->state == State::Unknown || layout == held->layout || held->dtype != tensor.scalar_type())
     return define(tensor, value);
-  const auto found = picks(held->layout, layout);
+  const Views::Shared found = views_.between(held->layout, layout);
   if (!found) {
     held->state = State::Unknown;
     return;
   }
   // A write through a view of all elements (autograd accumulates through transposed ones) replaces the value.
-  if (static_cast<int64_t>(found->size()) == count_of(held->layout.sizes)) return define(tensor, value);
+  if (found->count() == count_of(held->layout.sizes)) return define(tensor, value);
   const Sizes& sizes = held->layout.sizes;
-  const TermId before = held->state == State::Known ? term_of(terms_, held->value)
+  const TermId before = held->state == State::Known ? proof::term_of(terms_, held->value)
                                                     : terms_.add({"unset", type_text(held->dtype, sizes), {}});
-  const std::string where = sha256({reinterpret_cast<const char*>(found->data()), found->size() * sizeof(*found)[0]});
-  held->value =
-      whole(terms_.add({"write", type_text(held->dtype, sizes) + " " + where, {before, term_of(terms_, value)}}), sizes,
-            held->dtype);
+  const std::string what = type_text(held->dtype, sizes) + " " + found->digest();
+  held->value = whole(terms_.add({"write", what, {before, proof::term_of(terms_, value)}}), sizes, held->dtype);
   held->state = State::Known;
   held->digest = digest(held->data, held->bytes);
 }
@@ -155,13 +161,15 @@ void Memory::write(const at::Tensor& tensor, const Value& value) {
 Memory::Held* Memory::at_address(const void* data, size_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
   if (bytes == 0) return nullptr;
-  for (auto after = by_address_.upper_bound(begin); after != by_address_.begin();) {
-    const auto known = held_.find((--after)->second);
-    // Memory that was freed may be inside of a newer storage.
-    if (known == held_.end() || known->second.storage.expired()) continue;
-    Held& held = known->second;
-    return held.data <= begin && begin + bytes <= held.data + held.bytes ? &held : nullptr;
-  }
+  const auto contains = [&](const Held& held) {
+    return held.data <= begin && begin + bytes <= held.data + held.bytes && !held.storage.expired();
+  };
+  // Most messages are whole storages.
+  if (const auto known = by_address_.find(begin); known != by_address_.end())
+    if (const auto held = held_.find(known->second); held != held_.end() && contains(held->second))
+      return &held->second;
+  for (auto& [storage, held] : held_)
+    if (contains(held)) return &held;
   return nullptr;
 }
 

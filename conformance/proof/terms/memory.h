@@ -3,7 +3,8 @@
 // A storage holds one value with one layout. A tensor over it shows elements of that value, found by comparing layouts,
 // so views need no record of their own, and a write through a view is a write to the storage. The bytes are hashed
 // whenever they are defined and compared whenever they are read: memory that changed without an operator (a raw copy, a
-// reused buffer) no longer holds its value and becomes a constant, a leaf named after its bytes.
+// reused buffer) no longer holds its value and becomes a constant, a leaf named after its bytes. Hollow memory
+// (shapes/hollow_memory.h) has no bytes, so all of its changes come from operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,12 +12,12 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <unordered_map>
 
 #include "conformance/proof/terms/layout.h"
 #include "conformance/proof/terms/value.h"
+#include "conformance/proof/terms/views.h"
 
 namespace plumbline::proof {
 
@@ -26,6 +27,10 @@ class Memory {
 
   /// The value of a defined CPU tensor. A tensor of unknown memory is a constant: a leaf named after its bytes.
   Value read(const at::Tensor& tensor);
+  /// The identity of that value.
+  TermId term_of(const at::Tensor& tensor);
+  /// The number that all of its elements are, as text; empty: not known to be one.
+  std::string number(const at::Tensor& tensor);
   /// The tensor's storage holds `value` and nothing else.
   void define(const at::Tensor& tensor, const Value& value);
   /// The elements of `tensor` became `value`; the storage's other elements stay.
@@ -59,18 +64,20 @@ class Memory {
     size_t digest = 0;  ///< of the bytes, if Known
   };
 
-  static std::optional<Indices> picks(const Layout& base, const Layout& view);
   Held* find(const at::Tensor& tensor);
   const Held* find(const at::Tensor& tensor) const;
   Held& hold(const at::Tensor& tensor);
+  /// Whether the tensor shows all of the held value, as it lies there.
+  static bool shows_all(const Held& held, const at::Tensor& tensor);
   Held* at_address(const void* data, size_t bytes);
   Value read(Held& held, const Layout& layout, c10::ScalarType dtype);
   Value constant(const at::Tensor& tensor);
   void sweep();
 
   Terms& terms_;
+  Views views_;
   std::unordered_map<const c10::StorageImpl*, Held> held_;
-  std::map<const std::byte*, const c10::StorageImpl*> by_address_;
+  std::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_;  ///< the last with this first byte
   size_t sweep_at_ = 4096;
   int64_t unseen_writes_ = 0;
 };

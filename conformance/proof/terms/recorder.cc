@@ -4,7 +4,12 @@
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
 
+#include "conformance/proof/shapes/hollow_memory.h"
+#include "conformance/proof/terms/call_key.h"
 #include "conformance/proof/terms/normalisations.h"
 #include "runtime/io/sha256.h"
 
@@ -15,7 +20,10 @@ bool is_number(const at::Tensor& tensor) {
   return tensor.dim() == 0 && tensor.unsafeGetTensorImpl()->is_wrapped_number() && !tensor.is_complex();
 }
 
-void append_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+/// Without an allocation up to four.
+using Tensors = c10::SmallVector<at::Tensor, 4>;
+
+void append_tensors(const c10::IValue& value, Tensors& tensors) {
   if (value.isTensor()) tensors.push_back(value.toTensor());
   if (value.isTensorList())
     for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
@@ -27,7 +35,7 @@ bool holds_tensors(const c10::IValue& value) {
   return value.isTensor() || value.isTensorList() || value.isOptionalTensorList();
 }
 
-bool shares_memory(const at::Tensor& tensor, const std::vector<at::Tensor>& with) {
+bool shares_memory(const at::Tensor& tensor, c10::ArrayRef<at::Tensor> with) {
   return std::ranges::any_of(with, [&](const at::Tensor& other) {
     return other.defined() && other.has_storage() && tensor.has_storage() && other.is_alias_of(tensor);
   });
@@ -41,19 +49,16 @@ std::string random_state() {
   return sha256({static_cast<const char*>(state.const_data_ptr()), state.nbytes()});
 }
 
-}  // namespace
-
-std::string to_string(const Place& place) {
-  std::string text;
-  if (place.stage >= 0) text = "stage " + std::to_string(place.stage);
-  if (place.microbatch >= 0) text += (text.empty() ? "" : ", ") + ("micro-batch " + std::to_string(place.microbatch));
-  if (!place.action.empty()) text += " (" + place.action + ")";
-  return text;
+/// Equal contents have equal texts. Hollow memory has none, so its leaves are told apart by name alone.
+std::string content_text(const at::Tensor& tensor) {
+  if (is_hollow(tensor.storage().data())) return "hollow";
+  const at::Tensor dense = tensor.detach().contiguous();
+  return sha256({static_cast<const char*>(dense.const_data_ptr()), dense.nbytes()});
 }
 
+}  // namespace
+
 void Log::merge(const Log& other) {
-  first.insert(other.first.begin(), other.first.end());
-  for (const auto& [id, count] : other.times) times[id] += count;
   operators.insert(other.operators.begin(), other.operators.end());
   read_numbers.insert(other.read_numbers.begin(), other.read_numbers.end());
   executed += other.executed;
@@ -62,18 +67,49 @@ void Log::merge(const Log& other) {
   misplaced.insert(misplaced.end(), other.misplaced.begin(), other.misplaced.end());
 }
 
-/// One call: what it does to terms.
-struct Recorder::Described {
+/// What a call does to terms, whatever its operands' terms are.
+struct Recorder::Form {
+  struct Argument {
+    bool read = false;     // its tensors are operands
+    bool written = false;  // its tensors are written
+    bool kept = false;     // written, and the new content, and no other result, depends on the old one
+    bool has_tensors = false;
+  };
+  struct Result {
+    Sizes sizes;
+    c10::ScalarType dtype;
+    Terms::Head head;
+  };
   Kind kind = Kind::Computes;
   std::string name;        // of a computing operator
   std::string attributes;  // its arguments, with % for tensors
-  std::vector<TermId> operands;
-  std::string number;               // if it fills
-  std::optional<Value> copied;      // if it copies
-  std::vector<at::Tensor> tensors;  // all tensor arguments
-  std::vector<at::Tensor> written;  // those that are written
-  std::map<size_t, TermId> before;  // of those whose new content, and no other result, depends on the old one
+  std::string number;      // if every element of the result is one
+  size_t source = 0;       // if it copies: the argument that is copied
+  bool random = false;     // it draws random numbers
+  bool adds = false;       // tensors of the same sizes and dtype, and does no more
+  std::vector<Argument> arguments;
+  mutable bool seen = false;  // the log has its name
+  mutable std::vector<std::optional<Result>> results;
 };
+
+/// One call.
+struct Recorder::Described {
+  const Form& form;
+  Kind kind;
+  c10::SmallVector<TermId, 4> operands = {};
+  std::string random = {};               // " random=...", or nothing
+  std::optional<Value> copied = {};      // if it copies
+  Tensors tensors = {};                  // all tensor arguments
+  Tensors written = {};                  // those that are written
+  std::map<size_t, TermId> before = {};  // of written ones that are kept
+};
+
+Recorder::Recorder(Terms& terms, Occurrences& occurrences, int rank, capture::Interposer* execution)
+    : terms_(terms), occurrences_(occurrences), execution_(execution), memory_(terms) {
+  place_.rank = rank;
+}
+
+Recorder::~Recorder() = default;
 
 TermId Recorder::operand(const at::Tensor& tensor) {
   if (!tensor.defined()) return terms_.add({"none", "", {}});
@@ -81,82 +117,127 @@ TermId Recorder::operand(const at::Tensor& tensor) {
   return term_of(tensor);
 }
 
-Recorder::Described Recorder::describe(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   const c10::FunctionSchema& schema = op.schema();
-  Described call;
-  call.kind = kind_of(schema.name());
-  const bool random = op.hasTag(at::Tag::nondeterministic_seeded) && draws(schema, arguments);
+  Form form;
+  form.kind = kind_of(schema.name());
+  form.random = op.hasTag(at::Tag::nondeterministic_seeded) && draws(schema, arguments);
   const bool quiet_statistics = schema.name() == "aten::native_batch_norm" && arguments[5].toBool();
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
-    const bool written = (alias != nullptr && alias->isWrite()) || (quiet_statistics && (i == 3 || i == 4));
-    if (!holds_tensors(arguments[i])) continue;
-    append_tensors(arguments[i], call.tensors);
-    if (!written) continue;
-    const size_t known = call.written.size();
-    append_tensors(arguments[i], call.written);
-    if (is_unread(schema, arguments, i))
-      for (size_t w = known; w < call.written.size(); ++w) call.before[w] = operand(call.written[w]);
+    Form::Argument& argument = form.arguments.emplace_back();
+    argument.has_tensors = holds_tensors(arguments[i]);
+    argument.written =
+        argument.has_tensors && ((alias != nullptr && alias->isWrite()) || (quiet_statistics && (i == 3 || i == 4)));
+    argument.kept = argument.written && is_unread(schema, arguments, i);
   }
-  if (call.kind == Kind::Reserves) return call;
-  if (call.kind == Kind::Fills) {
-    if (const std::optional<double> number = fill_number(schema, arguments))
-      call.number = number_text(*number);
-    else
-      call.kind = Kind::Computes;
-    if (call.kind == Kind::Fills) return call;
+  if (form.kind == Kind::Reserves) return form;
+  if (form.kind == Kind::Fills) {
+    if (const std::optional<double> number = fill_number(schema, arguments)) {
+      form.number = number_text(*number);
+      return form;
+    }
+    form.kind = Kind::Computes;
   }
-  if (call.kind == Kind::Copies) {
-    const at::Tensor& source = schema.name() == "aten::copy_" ? arguments[1].toTensor() : arguments[0].toTensor();
-    if (is_number(source))
-      call.number = number_text(source.item().toDouble());
-    else
-      call.copied = memory_.read(source);
-    return call;
+  if (form.kind == Kind::Copies) {
+    form.source = schema.name() == "aten::copy_" ? 1 : 0;
+    const at::Tensor& source = arguments[form.source].toTensor();
+    if (is_number(source)) form.number = number_text(source.item().toDouble());
+    return form;
   }
-  call.name = functional_name(schema);
+  form.name = functional_name(schema);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::Argument& parameter = schema.arguments()[i];
     const bool out = parameter.kwarg_only() && parameter.alias_info() != nullptr && parameter.alias_info()->isWrite();
     // A random draw in place does not read what it overwrites.
-    const bool overwritten = random && i == 0 && parameter.alias_info() != nullptr && parameter.alias_info()->isWrite();
+    const bool overwritten =
+        form.random && i == 0 && parameter.alias_info() != nullptr && parameter.alias_info()->isWrite();
     if (out || overwritten || is_unread(schema, arguments, i)) continue;
-    call.attributes += " " + parameter.name() + "=";
+    form.attributes += " " + parameter.name() + "=";
     if (arguments[i].isTensor() && !arguments[i].toTensor().defined()) {
-      call.attributes += "None";
+      form.attributes += "None";
       continue;
     }
     if (!holds_tensors(arguments[i])) {
-      call.attributes += argument_text(arguments[i]);
+      form.attributes += argument_text(arguments[i]);
       continue;
     }
-    std::vector<at::Tensor> tensors;
+    Tensors tensors;
     append_tensors(arguments[i], tensors);
-    call.attributes += arguments[i].isTensor() ? "%" : "%" + std::to_string(tensors.size());
+    form.attributes += arguments[i].isTensor() ? "%" : "%" + std::to_string(tensors.size());
+    form.arguments[i].read = true;
+  }
+  if (form.name == "aten::add.Tensor") {
+    const at::Tensor &a = arguments[0].toTensor(), &b = arguments[1].toTensor();
+    form.adds = arguments[2].isScalar() && arguments[2].toScalar().toDouble() == 1.0 && a.sizes() == b.sizes() &&
+                a.scalar_type() == b.scalar_type();
+  }
+  return form;
+}
+
+const Recorder::Form& Recorder::known_form(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+  write_call_key(key_, op, arguments);
+  const auto [known, is_new] = forms_.try_emplace(key_);
+  if (is_new) known->second = std::make_unique<Form>(form_of(op, arguments));
+  return *known->second;
+}
+
+Recorder::Described Recorder::describe(const Form& form, const std::vector<c10::IValue>& arguments) {
+  Described call{.form = form, .kind = form.kind};
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Form::Argument& argument = form.arguments[i];
+    if (!argument.has_tensors) continue;
+    append_tensors(arguments[i], call.tensors);
+    if (!argument.written) continue;
+    const size_t known = call.written.size();
+    append_tensors(arguments[i], call.written);
+    if (argument.kept)
+      for (size_t w = known; w < call.written.size(); ++w) call.before[w] = operand(call.written[w]);
+  }
+  if (call.kind == Kind::Copies && form.number.empty()) call.copied = memory_.read(arguments[form.source].toTensor());
+  if (call.kind != Kind::Computes) return call;
+  if (form.adds && leave_out_zeros(arguments, call)) return call;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!form.arguments[i].read) continue;
+    Tensors tensors;
+    append_tensors(arguments[i], tensors);
     for (const at::Tensor& tensor : tensors) call.operands.push_back(operand(tensor));
   }
-  if (random) call.attributes += " random=" + random_state();
-  if (call.name == "aten::add.Tensor") leave_out_zeros(arguments, call);
+  if (form.random) call.random = " random=" + random_state();
   return call;
 }
 
 /// x + 0 is x.
-void Recorder::leave_out_zeros(const std::vector<c10::IValue>& arguments, Described& call) {
+bool Recorder::leave_out_zeros(const std::vector<c10::IValue>& arguments, Described& call) {
   const at::Tensor &a = arguments[0].toTensor(), &b = arguments[1].toTensor();
-  const bool plain = arguments[2].isScalar() && arguments[2].toScalar().toDouble() == 1.0;
-  if (!plain || a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return;
-  const Value left = memory_.read(a), right = memory_.read(b);
-  if (left.number != "0" && right.number != "0") return;
+  const bool left = memory_.number(a) == "0", right = memory_.number(b) == "0";
+  if (!left && !right) return false;
   call.kind = Kind::Copies;
-  call.copied = left.number == "0" ? right : left;
+  call.copied = memory_.read(left ? b : a);
   ++log_.zeros;
+  return true;
+}
+
+/// Of the call's tensor number `index`, which it made or wrote.
+Terms::Head Recorder::head(const Described& call, const at::Tensor& tensor, size_t index) {
+  std::vector<std::optional<Form::Result>>& known = call.form.results;
+  if (known.size() <= index) known.resize(index + 1);
+  const c10::ScalarType dtype = tensor.scalar_type();
+  if (call.random.empty() && known[index] && tensor.sizes().equals(known[index]->sizes) && dtype == known[index]->dtype)
+    return known[index]->head;
+  Sizes sizes = Sizes(tensor.sizes());
+  const std::string which = index == 0 ? "" : "result " + std::to_string(index) + " ";
+  const Terms::Head head =
+      terms_.head(call.form.name, which + type_text(dtype, sizes) + call.form.attributes + call.random);
+  if (call.random.empty()) known[index] = {std::move(sizes), dtype, head};
+  return head;
 }
 
 /// The value of the call's tensor number `index`, which it made or wrote.
 Value Recorder::result(const Described& call, const at::Tensor& tensor, size_t index) {
-  const Sizes sizes = tensor.sizes().vec();
+  const Sizes sizes = Sizes(tensor.sizes());
   const c10::ScalarType dtype = tensor.scalar_type();
-  if (!call.number.empty()) return filled(terms_, call.number, sizes, dtype);
+  if (!call.form.number.empty()) return filled(terms_, call.form.number, sizes, dtype);
   if (call.copied) {
     const Value& source = *call.copied;
     if (!source.number.empty()) return filled(terms_, source.number, sizes, dtype);
@@ -169,17 +250,20 @@ Value Recorder::result(const Described& call, const at::Tensor& tensor, size_t i
     // copy_ broadcasts.
     return whole(terms_.add({"broadcast", type_text(dtype, sizes), {proof::term_of(terms_, cast)}}), sizes, dtype);
   }
-  const std::string which = index == 0 ? "" : "result " + std::to_string(index) + " ";
-  std::vector<TermId> operands = call.operands;
-  if (const auto before = call.before.find(index); before != call.before.end()) operands.push_back(before->second);
-  const TermId id = terms_.add({call.name, which + type_text(dtype, sizes) + call.attributes, std::move(operands)});
-  log_.first.try_emplace(id, place_);
-  if (!place_.action.empty()) ++log_.times[id];
-  return whole(id, sizes, dtype);
+  Terms::Added added;
+  if (const auto before = call.before.find(index); before != call.before.end()) {
+    std::vector<TermId> operands(call.operands.begin(), call.operands.end());
+    operands.push_back(before->second);
+    added = terms_.add_numbered(head(call, tensor, index), operands);
+  } else {
+    added = terms_.add_numbered(head(call, tensor, index), call.operands);
+  }
+  occurrences_.note(added.number, place_);
+  return whole(added.id, sizes, dtype);
 }
 
-void Recorder::define_results(const Described& call, const std::vector<at::Tensor>& results) {
-  std::vector<at::Tensor> seen;
+void Recorder::define_results(const Described& call, c10::ArrayRef<at::Tensor> results) {
+  Tensors seen;
   size_t index = 0;
   for (const at::Tensor& tensor : call.written)
     if (tensor.defined()) memory_.write(tensor, result(call, tensor, index++));
@@ -188,8 +272,7 @@ void Recorder::define_results(const Described& call, const std::vector<at::Tenso
       ++index;
       continue;
     }
-    if (shares_memory(tensor, call.written)) continue;  // the written operand itself
-    if (shares_memory(tensor, call.tensors)) continue;  // a view
+    if (shares_memory(tensor, call.tensors)) continue;  // a written operand itself, or a view
     if (call.kind == Kind::Reserves)
       memory_.define_unset(tensor);
     else if (shares_memory(tensor, seen))
@@ -202,37 +285,37 @@ void Recorder::define_results(const Described& call, const std::vector<at::Tenso
 
 void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  const Described call =
-      describe(op, {stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size()), stack->end()});
-  op.callBoxed(stack);
+  const std::vector<c10::IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size()),
+                                           stack->end());
+  const Described call = describe(known_form(op, arguments), arguments);
+  if (execution_ != nullptr)
+    execution_->call(op, stack);
+  else
+    op.callBoxed(stack);
   ++log_.executed;
-  std::vector<at::Tensor> results;
+  Tensors results;
   bool all_tensors = true;
   for (size_t i = stack->size() - schema.returns().size(); i < stack->size(); ++i) {
     append_tensors((*stack)[i], results);
     all_tensors = all_tensors && holds_tensors((*stack)[i]);
   }
   if (!all_tensors) log_.read_numbers.insert(schema.name());
-  if (call.kind == Kind::Computes && !results.empty()) log_.operators.insert(schema.name());
+  if (call.kind == Kind::Computes && !results.empty() && !std::exchange(call.form.seen, true))
+    log_.operators.insert(schema.name());
   define_results(call, results);
 }
 
 void Recorder::name_leaf(const at::Tensor& tensor, const std::string& kind, const std::string& name) {
   if (!tensor.defined() || tensor.numel() == 0) return;
-  const at::Tensor dense = tensor.detach().contiguous();
-  const Sizes sizes = tensor.sizes().vec();
-  memory_.define(tensor,
-                 whole(terms_.add({kind,
-                                   name + " " + type_text(tensor.scalar_type(), sizes) + " " +
-                                       sha256({static_cast<const char*>(dense.const_data_ptr()), dense.nbytes()}),
-                                   {}}),
-                       sizes, tensor.scalar_type()));
+  const Sizes sizes = Sizes(tensor.sizes());
+  const std::string text = name + " " + type_text(tensor.scalar_type(), sizes) + " " + content_text(tensor);
+  memory_.define(tensor, whole(terms_.add({kind, text, {}}), sizes, tensor.scalar_type()));
 }
 
-void Recorder::enter(int stage, int microbatch, std::string action) {
+void Recorder::enter(int stage, int microbatch, char action) {
   place_.stage = stage;
   place_.microbatch = microbatch;
-  place_.action = std::move(action);
+  place_.action = action;
 }
 
 Log Recorder::take_log() {

@@ -4,32 +4,21 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "conformance/proof/terms/memory.h"
+#include "conformance/proof/terms/occurrences.h"
 #include "conformance/proof/terms/term.h"
 #include "runtime/capture/interpose.h"
 
 namespace plumbline::proof {
 
-/// Where in a run an operator was executed.
-struct Place {
-  int rank = -1, stage = -1, microbatch = -1;  ///< -1: does not apply
-  std::string action = {};                     ///< "F", "B", "I", "W", or empty: between actions
-
-  bool operator==(const Place&) const = default;
-};
-
-/// "stage 1, micro-batch 3 (B)"; empty if nothing applies.
-std::string to_string(const Place& place);
-
 /// What one thread, or a whole run, has executed.
 struct Log {
-  std::map<TermId, Place> first;       ///< where each term was computed first
-  std::map<TermId, int> times;         ///< how often, inside of actions
   std::set<std::string> operators;     ///< the names of the operators that computed
   std::set<std::string> read_numbers;  ///< operators that gave numbers, not tensors, to the program
   int64_t executed = 0, unseen_writes = 0;
@@ -43,18 +32,20 @@ struct Log {
 
 class Recorder : public capture::Interposer {
  public:
-  /// `terms` must outlive the recorder.
-  Recorder(Terms& terms, int rank) : terms_(terms), memory_(terms) { place_.rank = rank; }
+  /// Operators are executed by `execution`; null: by their kernels. All arguments must outlive the recorder.
+  Recorder(Terms& terms, Occurrences& occurrences, int rank, capture::Interposer* execution = nullptr);
+
+  ~Recorder() override;
 
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
   /// Makes the tensor's present content a leaf: kind "parameter", "buffer", "input" or "target".
   void name_leaf(const at::Tensor& tensor, const std::string& kind, const std::string& name);
-  TermId term_of(const at::Tensor& tensor) { return proof::term_of(terms_, memory_.read(tensor)); }
+  TermId term_of(const at::Tensor& tensor) { return memory_.term_of(tensor); }
 
   /// Terms that are computed from here on are computed at this stage and micro-batch, in this action.
-  void enter(int stage, int microbatch, std::string action);
-  void leave() { place_.action.clear(); }
+  void enter(int stage, int microbatch, char action);
+  void leave() { place_.action = 0; }
 
   /// The action does what another one is for.
   void note_misplaced(const std::string& what) { log_.misplaced.push_back(to_string(place_) + ": " + what); }
@@ -63,17 +54,25 @@ class Recorder : public capture::Interposer {
   Log take_log();
 
  private:
+  struct Form;
   struct Described;
-  Described describe(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
-  void leave_out_zeros(const std::vector<c10::IValue>& arguments, Described& call);
+  static Form form_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
+  const Form& known_form(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
+  Described describe(const Form& form, const std::vector<c10::IValue>& arguments);
+  bool leave_out_zeros(const std::vector<c10::IValue>& arguments, Described& call);
   TermId operand(const at::Tensor& tensor);
+  Terms::Head head(const Described& call, const at::Tensor& tensor, size_t index);
   Value result(const Described& call, const at::Tensor& tensor, size_t index);
-  void define_results(const Described& call, const std::vector<at::Tensor>& results);
+  void define_results(const Described& call, c10::ArrayRef<at::Tensor> results);
 
   Terms& terms_;
+  Occurrences& occurrences_;
+  capture::Interposer* execution_;
   Memory memory_;
   Place place_;
   Log log_;
+  std::string key_;                                               ///< of the present call
+  std::unordered_map<std::string, std::unique_ptr<Form>> forms_;  ///< by call key
 };
 
 }  // namespace plumbline::proof

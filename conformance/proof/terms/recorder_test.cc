@@ -19,7 +19,8 @@ class RecorderTerms : public ::testing::Test {
   TermId term(const at::Tensor& tensor) { return recorder_.term_of(tensor); }
 
   Terms terms_;
-  Recorder recorder_{terms_, -1};
+  Occurrences occurrences_{terms_};
+  Recorder recorder_{terms_, occurrences_, -1};
   const capture::InterposerScope observing_{recorder_};
   const at::Tensor x_ = at::arange(6, at::kFloat).reshape({2, 3});
 };
@@ -108,10 +109,11 @@ TEST_F(RecorderTerms, ABackwardIsSeenAndAccumulates) {
 /// Messages of one tag are told apart by their order, and a receive takes the sender's term.
 TEST(RecorderWire, TermsTravelBesideMessages) {
   Terms terms;
+  Occurrences occurrences(terms);
   Wire wire;
   std::vector<TermId> sent(2), received(2);
   transport::run_thread_ranks(2, [&](transport::Transport& plain) {
-    Recorder recorder(terms, plain.rank());
+    Recorder recorder(terms, occurrences, plain.rank());
     const capture::InterposerScope observing(recorder);
     const auto transport = recording_transport(plain, recorder.memory(), wire);
     const auto deadline = transport::Deadline::after(std::chrono::seconds(10));

@@ -7,18 +7,20 @@
 #pragma once
 
 #include <c10/core/ScalarType.h>
+#include <c10/util/SmallVector.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "conformance/proof/terms/picks.h"
 #include "conformance/proof/terms/term.h"
 
 namespace plumbline::proof {
 
-using Indices = std::vector<int32_t>;
-using Sizes = std::vector<int64_t>;
+/// Without an allocation up to five dimensions.
+using Sizes = c10::SmallVector<int64_t, 5>;
 
 /// The number of elements.
 int64_t count_of(const Sizes& sizes);
@@ -26,8 +28,8 @@ int64_t count_of(const Sizes& sizes);
 struct Value {
   TermId root;
   Sizes root_sizes;
-  /// By element of this value in row-major order: the index of the root's element. Null: all elements, in order.
-  std::shared_ptr<const Indices> picks = {};
+  /// By element of this value in row-major order: the position of the root's element. Null: all elements, in order.
+  std::shared_ptr<const Picks> picks = {};
   Sizes sizes;
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   /// Not empty: every element is this number. Then the root has these sizes.
@@ -40,8 +42,8 @@ Value whole(const TermId& root, Sizes sizes, c10::ScalarType dtype);
 /// A value whose elements are all the same number: what fill, zeros_like, ones_like, full make.
 Value filled(Terms& terms, const std::string& number, Sizes sizes, c10::ScalarType dtype);
 
-/// The value with `sizes` whose elements are those of `value` at `picks` (null: all, in order).
-Value picked(Terms& terms, const Value& value, std::shared_ptr<const Indices> picks, Sizes sizes);
+/// The value with `sizes` whose elements are those of the root of `value` at `picks` (null: all, in order).
+Value picked(Terms& terms, const Value& value, std::shared_ptr<const Picks> picks, Sizes sizes);
 
 /// The identity of the value: the root's, or that of a term "elements" over it.
 TermId term_of(Terms& terms, const Value& value);

@@ -204,6 +204,29 @@ Results layer_norm(Arguments a) {
   return {at::empty(x.sizes(), x.options()), at::empty(kept, options), at::empty(kept, options)};
 }
 
+/// (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+Results layer_norm_backward(Arguments a) {
+  const std::vector<bool> wanted = a[7].toBoolList().vec();
+  const auto dense = [&](size_t argument, size_t result) {
+    return wanted[result] ? at::empty(tensor(a[argument]).sizes(), tensor(a[argument]).options()) : at::Tensor();
+  };
+  return {dense(1, 0), dense(5, 1), dense(6, 2)};
+}
+
+/// (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+Results embedding_backward(Arguments a) {
+  const at::Tensor gradient = tensor(a[0]);
+  return {at::empty({a[2].toInt(), gradient.size(-1)}, gradient.options())};
+}
+
+/// (grad_out, query, key, value, ...): each gradient lies as [rows, length, heads, width].
+Results flash_attention_backward(Arguments a) {
+  const auto gradient = [](const at::Tensor& of) {
+    return at::empty(of.transpose(1, 2).sizes(), of.options()).transpose(1, 2);
+  };
+  return {gradient(tensor(a[1])), gradient(tensor(a[2])), gradient(tensor(a[3]))};
+}
+
 /// (input, weight, bias, n, c, hw, groups, eps)
 Results group_norm(Arguments a) {
   const at::Tensor x = tensor(a[0]);
@@ -352,6 +375,7 @@ std::vector<NamedShapeRule> builtin_shape_rules() {
 
       {"aten::count_nonzero.dim_IntList", count},
       {"aten::dot", scalar_like_first},
+      {"aten::embedding_dense_backward", embedding_backward},
       {"aten::kthvalue", [](Arguments a) { return value_and_index(tensor(a[0]), a[2].toInt(), a[3].toBool()); }},
       {"aten::max", scalar_like_first},
       {"aten::median", scalar_like_first},
@@ -395,9 +419,11 @@ std::vector<NamedShapeRule> builtin_shape_rules() {
       {"aten::group_norm", whole_group_norm},
       {"aten::native_group_norm", group_norm},
       {"aten::native_layer_norm", layer_norm},
+      {"aten::native_layer_norm_backward", layer_norm_backward},
       {"aten::reflection_pad2d", reflection_pad},
 
       {"aten::_scaled_dot_product_flash_attention_for_cpu", flash_attention},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", flash_attention_backward},
       {"aten::scaled_dot_product_attention", attention},
   };
 }

@@ -267,6 +267,12 @@ class MetaCaptureScope::Implementation {
 MetaCaptureScope::MetaCaptureScope() : implementation_(std::make_unique<Implementation>()) {}
 MetaCaptureScope::~MetaCaptureScope() = default;
 
+void run_on_meta_device(const c10::OperatorHandle& op, Stack* stack) {
+  CaptureInterposer parts;
+  const InterposerScope scope(parts);
+  run_on_meta(op, stack);
+}
+
 bool stand_in_for_composition(const c10::OperatorHandle& op, Stack* stack) {
   if (!capturing_on_meta || !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
   const auto rule = find_shape_rule(c10::toString(op.operator_name()));

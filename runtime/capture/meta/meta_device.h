@@ -65,6 +65,10 @@ class MetaCaptureScope {
   std::unique_ptr<Implementation> implementation_;
 };
 
+/// Runs a call on the meta device, or its shape rule; tensor arguments that have memory are presented as meta tensors.
+/// For interposers, in their call(). Throws NoMetaPath.
+void run_on_meta_device(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 /// Inside a MetaCaptureScope: if `op` is a composition with a shape rule and has a meta argument, runs the rule in
 /// place of the composition, replaces the arguments on the stack by the results and returns true. Otherwise returns
 /// false.

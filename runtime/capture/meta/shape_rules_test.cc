@@ -167,6 +167,18 @@ std::vector<Expression> expressions() {
   });
   add("weight norm", {at::randn({3, 4}).requires_grad_(), at::randn({3, 1})},
       [](const Tensors& in) { return all(at::_weight_norm_interface(in[0], in[1], 0)); });
+  add("backwards", {m.detach(), w4.detach(), b4.detach(), at::arange(6).view({2, 3})}, [](const Tensors& in) {
+    const at::Tensor mean = in[0].mean(1, true), factor = in[0].std(1, true, true).reciprocal();
+    Tensors out =
+        all(at::native_layer_norm_backward(in[0], in[0], {4}, mean, factor, in[1], in[2], {true, true, true}));
+    out.push_back(at::embedding_dense_backward(in[0].expand({2, 3, 4}), in[3], 7, -1, false));
+    return out;
+  });
+  add("backward of attention", {at::randn({2, 5, 3, 8}), at::randn({2, 3, 5, 8})}, [](const Tensors& in) {
+    const at::Tensor q = in[0].transpose(1, 2), k = in[1];
+    const auto [out, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, k, 0.0, true);
+    return all(at::_scaled_dot_product_flash_attention_for_cpu_backward(out, q, k, k, out, sums, 0.0, true));
+  });
   add("attention", {at::randn({2, 5, 3, 8}).requires_grad_(), at::randn({5, 5})}, [](const Tensors& in) {
     const at::Tensor q = in[0].transpose(1, 2), k = in[0].contiguous().transpose(1, 2);
     return Tensors{at::scaled_dot_product_attention(q, k, q, {}, 0.0, true),

@@ -1,0 +1,52 @@
+// Occurrences: where the operators of a run were executed, and how often.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "conformance/proof/terms/term.h"
+
+namespace plumbline::proof {
+
+/// Where in a run an operator was executed.
+struct Place {
+  int rank = -1, stage = -1, microbatch = -1;  ///< -1: does not apply
+  char action = 0;                             ///< 'F', 'B', 'I', 'W', or 0: between actions
+
+  bool operator==(const Place&) const = default;
+};
+
+/// "stage 1, micro-batch 3 (B)"; empty if nothing applies.
+std::string to_string(const Place& place);
+
+/// Those of all ranks of a run. Thread-safe.
+class Occurrences {
+ public:
+  /// `terms` must outlive this object.
+  explicit Occurrences(const Terms& terms) : terms_(terms) {}
+
+  /// Term number `number` was computed there.
+  void note(size_t number, const Place& place);
+  /// Where the lowest of the ranks that computed the term did so first; nowhere (Place()) if none did.
+  Place first(const TermId& id) const;
+  /// How often the term was computed inside of actions. Counts end at 65535.
+  int times(const TermId& id) const { return times(terms_.number_of(id)); }
+  int times(size_t number) const;
+
+ private:
+  struct Entry {
+    int32_t microbatch = -1;
+    int16_t rank = -1, stage = -1;
+    uint16_t times = 0;
+    char action = 0;
+    bool known = false;
+  };
+
+  const Terms& terms_;
+  mutable std::mutex mutex_;
+  std::deque<Entry> entries_;  ///< by number of the term
+};
+
+}  // namespace plumbline::proof

@@ -7,8 +7,8 @@ namespace plumbline::bench {
 class OtherLoad {
  public:
   OtherLoad();
-  /// The part of all cores' time, 0 to 1, that neither this process and its ended children took, nor nobody. 0 where
-  /// the machine does not say.
+  /// The part of all cores' time, 0 to 1, that other processes took: neither this one with its ended children nor
+  /// idle. 0 where the machine does not say.
   double share() const;
 
  private:

@@ -1,5 +1,5 @@
 // The same stages, placed on ranks in different ways: since each stage adds up in the same order, a run must leave the
-// same bytes behind, whoever holds which stage and whichever values cross a transport.
+// same bytes behind, whatever the placement of stages and whichever values cross a transport.
 #include <gtest/gtest.h>
 
 #include <algorithm>

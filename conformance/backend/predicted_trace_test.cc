@@ -39,7 +39,7 @@ TEST(PredictedTrace, OfSleepingStagesTakesWhatTheyWereAskedToSleep) {
   measured.ranks.resize(2);
   JobThroughput item{.schedule = "gpipe", .forward_ms = 4, .backward_ms = 8, .microbatches = 1};
   EXPECT_EQ(text(predicted_trace(item, measured)), "0F0 0-4  0B0 16-24  | 1F0 4-8  1B0 8-16  | ");
-  // Two stages on each rank share its time; stage 0 has nobody to hand a gradient to, and does all of it in its W.
+  // Two stages on each rank share its time; stage 0 sends no gradient, and does all of its backward in its W.
   item.schedule = "zb-v";
   EXPECT_EQ(text(predicted_trace(item, measured)),
             "0F0 0-2  3F0 6-8  3I0 8-10  3W0 10-12  0I0 16-16  0W0 16-20  | 1F0 2-4  2F0 4-6  2I0 10-12  2W0 12-14  "

@@ -203,7 +203,8 @@ TEST(TorchgpipeSkips, none_skip) {
 
 // --- test_tracker.py, test_portal.py: which skips cross, and which gradients come back ---
 
-/// What is stashed is nobody else's: made for it, and not kept by autograd for this layer's own backward.
+/// The stashed value has no other user: it is made for the stash, and autograd does not keep it for this layer's own
+/// backward.
 class StashesASum : public torch::nn::Module {
  public:
   inline static const skip::SkipNames skips{.stash = {"skip"}};
@@ -278,8 +279,8 @@ TEST(TorchgpipeSkips, blue_orange_not_requires_grad) {
   EXPECT_FALSE(skips[0].has_gradient);
 }
 
-// torchgpipe waits for a gradient that nobody makes (PyTorch's issue 110775).
-TEST(TorchgpipeSkips, APoppedSkipThatNobodyUsesDoesNotTravel) {
+// torchgpipe waits for a gradient that is never computed (PyTorch's issue 110775).
+TEST(TorchgpipeSkips, AnUnusedPoppedSkipDoesNotTravel) {
   EXPECT_TRUE(far_in_four_stages(with_a_skip<StashesASum, IgnoresTheSkip>).empty());
 }
 

@@ -107,7 +107,7 @@ def backend_command(options):
         try:
             backend = load_backend(options.backend)
         except FormatError as error:
-            print(f"plumbline: {error}", file=sys.stderr)  # whoever started it reads the reason there
+            print(f"plumbline: {error}", file=sys.stderr)  # the process that started it reads the reason there
             return 2
         except Exception as error:
             traceback.print_exc()

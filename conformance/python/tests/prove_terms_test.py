@@ -101,7 +101,7 @@ class Elements(unittest.TestCase):
         self.check(recorder, leaves, base, "a write to all elements is the value")
 
     def test_memory_between_the_elements(self):
-        """Of which nobody knows what it holds."""
+        """Its contents are undefined."""
         recorder, leaves = Recorder(Terms()), {}
         x = self.leaf(recorder, leaves, "x", 3)
         with recorder:

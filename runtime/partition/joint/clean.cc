@@ -58,7 +58,7 @@ void forbid(const JointArgument& argument, std::vector<char>& mergeable) {
 
 /// By node: it may be replaced by an equal one, or replace one.
 std::vector<char> mergeable_nodes(const JointGraph& graph) {
-  // torch.fx's list of random packets, and `empty`, whose contents are nobody's.
+  // torch.fx's list of random packets, and `empty`, whose contents are undefined.
   static const std::unordered_set<std::string_view> apart = {
       "aten::dropout",     "aten::_fused_dropout", "aten::_standard_gamma", "aten::bernoulli",
       "aten::multinomial", "aten::native_dropout", "aten::normal",          "aten::poisson",

@@ -131,8 +131,8 @@ TEST(LoweredGraph, AValueIsReleasedAtItsLastUse) {
   }
 }
 
-/// softmax(x) and w, with gradients w: 3 g (where it is an output) and x: the softmax's of 3 g. What nobody reads any
-/// more makes room for the result, in the same bits; what somebody has is left alone.
+/// softmax(x) and w, with gradients w: 3 g (where it is an output) and x: the softmax's of 3 g. A value
+/// without further readers makes room for the result, in the same bits; a value that is still read is left alone.
 TEST(LoweredGraph, ASoftmaxsGradientIsWrittenOverTheOneItIsMadeOf) {
   constexpr int64_t kRows = 37, kColumns = 45;
   for (const bool log : {false, true})

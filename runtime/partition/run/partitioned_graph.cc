@@ -226,8 +226,8 @@ void PartitionedCall::find_sources() {
   for (const NodeIndex input : partition.backward.inputs) backward_sources.push_back(source[input]);
 }
 
-/// Below autograd nobody records that a view belongs to its base. What leaves the forward, and what is kept, gets the
-/// version counter of that with which it shares memory, so that a change in place is noticed here as elsewhere.
+/// Below autograd, no record says that a view belongs to its base. Outputs of the forward and kept values get the
+/// version counter of the tensor whose memory they share, so that a change in place is noticed here as elsewhere.
 void PartitionedCall::find_aliases() {
   const std::vector<JointNode>& nodes = partition.graph.nodes;
   const std::vector<NodeIndex>& made = partition.forward.outputs;

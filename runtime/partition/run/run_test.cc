@@ -111,7 +111,7 @@ TEST(PartitionedGraph, AnExpandedGradientIsTakenWhereADenseOneWasTraced) {
   expect_same_bits(w.grad(), w2.grad(), "w");
 }
 
-/// What is drawn again is the same mask, and whoever draws next does not notice.
+/// The second draw gives the same mask, and leaves the generator as it was.
 TEST(PartitionedGraph, ARandomCallThatRunsTwiceDrawsTheSame) {
   HandTrace trace;
   at::manual_seed(3);

@@ -107,7 +107,7 @@ TEST(SplitBackwardGraph, HalvesMakeWhatTheWholeMakes) {
       partition::for_each_input(partition.graph.nodes[node], [&](partition::NodeIndex n) { read.insert(n); });
     for (const partition::NodeIndex node : split.input_half.ops)
       EXPECT_TRUE(read.contains(node) || partition.graph.nodes[node].kind == partition::JointKind::GetItem)
-          << partition.graph.nodes[node].name << " runs in the first half for nobody";
+          << partition.graph.nodes[node].name << " runs in the first half, where nothing reads it";
     moved += !split.weight_half.ops.empty();
     shared += std::any_of(split.carried.begin(), split.carried.end(),
                           [&](partition::NodeIndex n) { return ran.contains(n); });

@@ -147,7 +147,7 @@ class Decomposition {
   }
 
   /// Whether the parts give what the call gave. A result that the call does not have (an undefined gradient) may be
-  /// there, and the other way round where nobody reads it.
+  /// there, and a result that is never read may be missing.
   bool fits(const JointNode& node, const std::vector<at::Tensor>& results) const {
     if (results.empty()) return false;
     const std::vector<JointResult> expected =

@@ -196,7 +196,7 @@ class NcclTransport final : public Transport {
   }
 
  private:
-  /// As the contract says, whoever throws has withdrawn.
+  /// As the contract says, a call that throws has withdrawn.
   template <typename F>
   auto guarded(const F& f) -> decltype(f()) {
     try {

@@ -123,7 +123,7 @@ void run_step(Transport& transport, const std::vector<Message>& messages, uint32
 }
 
 void random_traffic(const std::string& choice, int ranks) {
-  // Ranks that wait in another order than they receive wait long for a receive that nobody asks for.
+  // Ranks that wait in another order than they receive wait long for a receive that is not asked for.
   const uint32_t seeds = choice.find("late") == std::string::npos ? 3 : 1;
   with_nccl_ranks(choice, ranks, [&](Transport& transport) {
     for (uint32_t seed = 1; seed <= seeds; ++seed) {

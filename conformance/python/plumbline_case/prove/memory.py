@@ -144,7 +144,7 @@ class Memory:
             self._hold(tensor).unset = True
 
     def expect(self, tensor, arriving):
-        """A message will fill the tensor. `arriving` gives its Arrival, or None if nobody sent one."""
+        """A message will fill the tensor. `arriving` gives its Arrival, or None if none was sent."""
         if holds_elements(tensor):
             self._hold(tensor).arriving = arriving
 
@@ -181,7 +181,7 @@ class Memory:
     def _arrive(self, held, tensor):
         arrival = held.arriving()
         if arrival is None:
-            return  # not here yet: whoever reads now reads what is in that memory by chance
+            return  # not here yet: a read now gives the bytes that the memory holds by chance
         held.arriving = None
         value = arrival.value
         fits = value.dtype == held.dtype and math.prod(value.sizes) == math.prod(held.layout.sizes)

@@ -1,5 +1,5 @@
 """Layers that leave their weight gradients to the `dw_builder` of a stage whose shapes are inferred: the inference runs their
-backward on memory that nobody wrote, and does not ask for the work, which the first micro-batch does instead of it."""
+backward on memory that was never written, and does not ask for the work, which the first micro-batch does instead of it."""
 
 import torch
 from ranks import WHOLE, compare

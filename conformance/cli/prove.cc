@@ -6,7 +6,9 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/corpus_option.h"
 #include "conformance/cli/named_runs.h"
+#include "conformance/cli/program_options.h"
 #include "conformance/mutants/mutants.h"
+#include "conformance/proof/program/prove_program.h"
 #include "conformance/proof/prove_cases.h"
 #include "conformance/proof/rows/step_cases.h"
 #include "runtime/error.h"
@@ -17,6 +19,7 @@ namespace plumbline::cli {
 void add_prove(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<proof::CasesOptions>();
   auto named = std::make_shared<NamedRuns>();
+  auto program = std::make_shared<program::ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "prove",
       "Prove that pipelined runs are the same computation as the unsplit model: operators, operands, order of sums.\n"
@@ -31,12 +34,12 @@ void add_prove(CLI::App& app, Command& chosen) {
       "      plumbline prove --case 'transformer-lm' --schedule 'zb-*' --certificate proof.json\n"
       "      plumbline prove --case exact-read-by-all --schedule 1f1b --claim sum\n"
       "      plumbline prove --case 'uneven-mean,resnet-bn' --claim step\n"
-      "      plumbline prove --case exact-mlp-mean --schedule 1f1b --mutant swap-microbatches");
+      "      plumbline prove --case exact-mlp-mean --schedule 1f1b --mutant swap-microbatches\n"
+      "      plumbline prove --program model.pt2 --stages 2");
   command
       ->add_option("--case", options->run.selection.case_glob,
                    "The cases whose id matches one of these patterns (* and ?); `plumbline list` prints them")
-      ->type_name("GLOB,...")
-      ->required();
+      ->type_name("GLOB,...");
   add_corpus_option(*command, options->run.corpus);
   command
       ->add_option("--schedule", named->schedules,
@@ -89,7 +92,27 @@ void add_prove(CLI::App& app, Command& chosen) {
       ->add_option("--certificate", options->certificate,
                    "Write what was proven: terms of all results, operators, normalisations, assumptions, limits")
       ->type_name("F.json");
+  CLI::App* group = command->add_option_group("A program from Python (torch.export's .pt2)");
+  add_step_options(*group, *program, "Prove the step of this archive, cut as by `plumbline run`, instead of cases");
+  const std::vector<CLI::Option*> of_program = group->get_options();
   command->callback([=, &chosen] {
+    if (command->count("--program") > 0) {
+      for (const char* other : {"--case", "--corpus", "--mutant", "--certificate"})
+        if (command->count(other) > 0)
+          throw InputError(std::string(other) + " is about cases; it does not go with --program");
+      if (*claim == "step") throw InputError("--claim step is about cases; a program takes computation or sum");
+      named->select(*command, options->run.selection);
+      take_step_options(options->run, *program);
+      chosen = [program, claim] {
+        at::set_num_threads(1);
+        const proof::Claim claimed = *claim == "sum" ? proof::Claim::SameSum : proof::Claim::SameComputation;
+        return proof::prove_program(*program, claimed, std::cout);
+      };
+      return;
+    }
+    for (const CLI::Option* option : of_program)
+      if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
+    if (command->count("--case") == 0) throw InputError("--case GLOB or --program M.pt2 is missing");
     if (*claim == "step") {
       for (const char* other : {"--schedule", "--ranks", "--mutant", "--recompute", "--remat"})
         if (command->get_option(other)->count() > 0)

@@ -28,20 +28,7 @@ namespace {
 /// The options of `run --program`; each requires it.
 std::vector<CLI::Option*> add_program_options(CLI::App& command, program::ProgramOptions& program) {
   CLI::App* group = command.add_option_group("A program from Python (torch.export's .pt2)");
-  group->add_option("--program", program.program, "Run one training step of this archive instead of cases")
-      ->type_name("M.pt2");
-  add_split_options(*group, program.split);
-  group
-      ->add_option("--inputs", program.inputs,
-                   "The whole batch under the names of the program's inputs, and the loss's target; default: the "
-                   "archive's sample inputs, varied by --seed for each micro-batch")
-      ->type_name("F.safetensors");
-  group
-      ->add_option(
-          "--loss", program.loss,
-          "Default: the output 'loss', or one that is a scalar, or the sum of output 0; TARGET is the name of a "
-          "tensor of the inputs")
-      ->type_name("output:K|sum|mean|mse:TARGET|cross-entropy:TARGET");
+  add_step_options(*group, program, "Run one training step of this archive instead of cases");
   group
       ->add_option("--save-results", program.save_results,
                    "Write results.safetensors there: output.<m>.<i>, loss.<m>, grad.<name>, buffer.<name>")
@@ -62,23 +49,14 @@ std::vector<CLI::Option*> add_program_options(CLI::App& command, program::Progra
 
 /// Copies the options that both kinds of run take.
 void take_common_options(const conformance::RunOptions& run, program::ProgramOptions& program) {
-  if (run.selection.schedules) program.schedule = *run.selection.schedules;
-  program.microbatches = run.microbatches;
-  if (run.selection.ranks.size() > 1)
-    throw InputError("--ranks: " + conformance::numbers_text(run.selection.ranks) +
-                     " given; a program runs on one number of ranks");
-  program.ranks = run.selection.ranks.empty() ? 0 : run.selection.ranks.front();
+  take_step_options(run, program);
   if (run.selection.transport == conformance::TransportKind::Nccl)
     throw InputError("--transport: nccl is for cases so far; a program takes threads or mpi");
   program.mpi = run.selection.transport == conformance::TransportKind::Mpi;
   program.launcher = conformance::parse_launcher(run.launcher.empty() ? conformance::kLauncher : run.launcher);
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
-  program.recompute.policy = engine::parse_recompute(run.recompute);
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == engine::Recompute::Never)
     throw InputError("--recompute-blocks goes with --recompute except-last or always");
-  program.remat = run.remat;
-  engine::check_remat(program.remat, program.recompute.policy != engine::Recompute::Never);
-  program.seed = run.seed;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
 }

@@ -7,14 +7,12 @@
 #include <optional>
 #include <ostream>
 
-#include "conformance/program/rank.h"
+#include "conformance/program/step.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
 #include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
-#include "runtime/schedule/orders/schedule_kinds.h"
-#include "runtime/schedule/text/csv.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI
@@ -34,60 +32,6 @@ void check_places(const ProgramOptions& options) {
   if (error || !std::filesystem::is_directory(options.save_results))
     throw InputError("--save-results: cannot create the folder " + options.save_results.string() +
                      (error ? ": " + error.message() : ""));
-}
-
-/// The one schedule that the user named.
-conformance::ChosenSchedule one_schedule(const std::string& name) {
-  const std::vector<conformance::ChosenSchedule> chosen = conformance::choose_schedules(name);
-  if (chosen.size() > 1)
-    throw InputError("--schedule: a program runs under one schedule; " + name + " matches " +
-                     std::to_string(chosen.size()));
-  return chosen.front();
-}
-
-/// Numbers that the user left open and the schedule determines.
-struct Defaults {
-  int stages = 1, microbatches = 0;
-};
-
-Defaults defaults_of(const conformance::ChosenSchedule& chosen, int ranks) {
-  if (!chosen.csv.empty()) {
-    const schedule::Schedule schedule = schedule::parse_csv(chosen.csv, chosen.name);
-    return {schedule.stages, schedule.microbatches};
-  }
-  return {ranks > 0 ? ranks * schedule::schedule_kind(chosen.name).stages_per_rank : 1, 0};
-}
-
-ProgramStep make_step(ProgramOptions options, int ranks) {
-  if (ranks > 0 && options.ranks > 0 && options.ranks != ranks)
-    throw InputError("--ranks: " + std::to_string(options.ranks) + " given, but mpirun started " +
-                     std::to_string(ranks));
-  check_places(options);
-  ProgramStep step;
-  step.schedule = one_schedule(options.schedule);
-  const Defaults defaults = defaults_of(step.schedule, ranks);
-  if (options.microbatches == 0) options.microbatches = defaults.microbatches;
-  step.prepared = prepare_program(options.program, options.split, options.loss, defaults.stages);
-  const int stages = step.prepared.pipe.num_stages();
-  step.batch = program_batch(step.prepared.program, step.prepared.loss, options, stages);
-  const schedule::Schedule schedule = [&] {
-    try {
-      return conformance::schedule_over_stages(step.schedule, stages, ranks, step.batch.microbatches);
-    } catch (const InputError& error) {
-      throw InputError(options.program.string() + " is cut into " + std::to_string(stages) +
-                       (stages == 1 ? " stage" : " stages") +
-                       (ranks > 0 ? ", but there are " + std::to_string(ranks) + " ranks: " : ": ") + error.what());
-    }
-  }();
-  if (step.prepared.has_backward && !has_backward(schedule))
-    throw InputError("schedule " + schedule.name + ": it has no backward, but the program has parameters to train");
-  step.ranks = static_cast<int>(schedule.ranks.size());
-  engine::check_recompute(options.recompute, step.prepared.pipe);
-  step.recompute = options.recompute;
-  step.remat = options.remat;
-  step.seed = options.seed;
-  step.timeout_seconds = options.timeout_seconds;
-  return step;
 }
 
 size_t bytes_of(const graph::Graph& graph, graph::AttributeKind kind) {
@@ -237,6 +181,7 @@ int run_as_rank(const ProgramOptions& options, std::ostream& out) {
     int code = 0;
     if (mpi.rank() == 0) {
       try {
+        check_places(options);
         step = make_step(options, mpi.size());
         tell_about(*step, options, out);
       } catch (const InputError& error) {
@@ -261,6 +206,7 @@ int run_program(const ProgramOptions& options, const std::string& program, const
 #if PLUMBLINE_HAS_MPI
   if (transport::launched_under_mpi()) return run_as_rank(options, out);
 #endif
+  check_places(options);
   const ProgramStep step = make_step(options, options.ranks);
   if (options.mpi) return run_under_launcher(options, step.ranks, program, argv, out);
   tell_about(step, options, out);

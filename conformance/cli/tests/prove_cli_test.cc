@@ -29,5 +29,20 @@ TEST_F(ProveCli, AStepHasNoScheduleAndTheClaimIsKnown) {
   });
 }
 
+TEST_F(ProveCli, AProgramIsProvenAsItIsRun) {
+  const std::string twice = std::string(PLUMBLINE_PT2_TESTDATA) + "/twice/model.pt2";
+  const conformance::ProcessResult proven =
+      start({"prove", "--program", twice, "--split", "between", "--schedule", "gpipe", "--microbatches", "6"});
+  EXPECT_EQ(exit_code(proven), 0) << proven.output;
+  EXPECT_TRUE(has(proven, "PROVEN " + twice + " x gpipe (2 stages, 2 ranks, 6 micro-batches): ")) << proven.output;
+  expect_refused({
+      {{"prove"}, "--case GLOB or --program M.pt2 is missing"},
+      {{"prove", "--case", "mlp", "--stages", "2"}, "--stages goes with --program M.pt2, which is missing"},
+      {{"prove", "--program", twice, "--case", "mlp"}, "--case is about cases; it does not go with --program"},
+      {{"prove", "--program", twice, "--claim", "step"}, "a program takes computation or sum"},
+      {{"prove", "--program", "absent.pt2"}, "absent.pt2"},
+  });
+}
+
 }  // namespace
 }  // namespace plumbline::cli

@@ -44,6 +44,7 @@ int measure(const ProofOptions& options) {
   how.timeout = std::chrono::minutes(10);
   how.on_shapes = true;
   Recording recording(options.recording);
+  std::fprintf(stderr, "proving; the default size takes five to ten minutes\n");
   const auto begin = std::chrono::steady_clock::now();
   const proof::Proof proof = proof::prove(c, how);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -60,7 +61,7 @@ int measure(const ProofOptions& options) {
               static_cast<double>(proof.terms) / seconds);
   if (proof.outcome != proof::Outcome::Proven) {
     std::fprintf(stderr, "plumbline-bench: %s\n", proof.why.c_str());
-    return 1;
+    return proof.outcome == proof::Outcome::Stopped ? 3 : 1;
   }
   const std::string name = "proof/" + options.schedule + "/layers:" + std::to_string(options.shape.layers) +
                            "/ranks:" + std::to_string(options.ranks) +

@@ -3,6 +3,7 @@
 
 #include "conformance/backend/runtime.h"
 #include "conformance/protocol/command_backend.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -17,8 +18,8 @@ class OwnRuntime : public CommandBackend {
   std::vector<std::optional<PlanAnswer>> plan(const Job& job, const std::filesystem::path& out) const override {
     try {
       return Runtime().plan(job, out);
-    } catch (const Error& error) {
-      throw BackendError(name() + ": plan: " + one_line(error.what()));
+    } catch (const std::exception& error) {
+      throw BackendError(name() + ": plan: " + one_line(graph::error_text(error)));
     }
   }
 };

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kBytes = size_t{1} << 46;  // 64 TiB of the 128 that a process can address
 constexpr size_t kUnit = 64;
 
-/// Pages that nobody may touch: null until the first hollow tensor, and never given back.
+/// Pages without access: null until the first hollow tensor, and never given back.
 std::atomic<std::byte*> reserved = nullptr;
 
 std::byte* reserve() {

@@ -33,7 +33,7 @@ void for_each_tensor(std::span<const c10::IValue> arguments, const Visit& visit)
   }
 }
 
-/// Calls of other tensors are none of a proof's business: numbers beside hollow tensors, a host's own tensors.
+/// A proof leaves calls on other tensors alone: numbers beside hollow tensors, a host's own tensors.
 bool is_hollow_call(std::span<const c10::IValue> arguments) {
   bool any = false, hollow = false;
   for_each_tensor(arguments, [&](const at::Tensor& tensor) {
@@ -118,8 +118,9 @@ ShapeRun::Effect ShapeRun::effect_of(const c10::OperatorHandle& op, const Stack&
   const bool tensors_only = std::ranges::all_of(schema.returns(), [](const c10::Argument& result) {
     return result.type()->isSubtypeOf(*c10::TensorType::get());
   });
-  // What is no tensor is computed from sizes: the choice of a kernel of attention, for example.
-  effect.by_kernel = !tensors_only || makes_views(schema);
+  // Results that are not tensors are computed from sizes: the choice of a kernel of attention, for example. A view in
+  // place changes sizes only.
+  effect.by_kernel = !tensors_only || makes_views(schema) || op.hasTag(at::Tag::inplace_view);
   const bool makes_list = std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
     return result.type()->isSubtypeOf(*c10::ListType::ofTensors()) && result.alias_info() == nullptr;
   });
@@ -145,8 +146,8 @@ void ShapeRun::call(const c10::OperatorHandle& op, Stack* stack) {
   const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
   if (!is_hollow_call(arguments)) return op.callBoxed(stack);
   write_call_key(key_, op, arguments);
-  const auto [known, is_new] = effects_.try_emplace(key_);
-  if (is_new) known->second = std::make_unique<Effect>(effect_of(op, *stack));
+  auto known = effects_.find(key_);
+  if (known == effects_.end()) known = effects_.emplace(key_, std::make_unique<Effect>(effect_of(op, *stack))).first;
   const Effect& effect = *known->second;
   if (effect.by_kernel) return op.callBoxed(stack);
   Stack results;

@@ -11,7 +11,7 @@
 
 namespace plumbline::proof {
 
-/// What a call gives follows from its call key (terms/call_key.h) and is found once, on the meta device
+/// The results of a call follow from its call key (terms/call_key.h) and is found once, on the meta device
 /// (runtime/capture/meta). Factories make hollow tensors; a call with tensors of which none is hollow runs as always.
 class ShapeRun : public capture::Interposer {
  public:

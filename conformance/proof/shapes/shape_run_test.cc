@@ -79,6 +79,13 @@ std::vector<Expression> expressions() {
        {w, tokens.view({12})},
        [](const Tensors& in) { return Tensors{at::cross_entropy_loss(in[0], in[1].remainder(8))}; }},
       {"mean", {x}, [](const Tensors& in) { return Tensors{at::mean(in[0]), at::sum(in[0], 1)}; }},
+      {"views in place",
+       {x},
+       [](const Tensors& in) {
+         const at::Tensor y = in[0].detach();
+         y.unsqueeze_(1).transpose_(0, 1);
+         return Tensors{y, at::mul(y, 2)};
+       }},
       {"casts", {half}, [](const Tensors& in) { return Tensors{in[0].to(at::kFloat), in[0].t().contiguous()}; }},
       {"numbers", {x}, [](const Tensors& in) { return Tensors{in[0] * 2 + 1, in[0].detach().add_(1).mul_(3)}; }},
   };
@@ -91,7 +98,7 @@ TEST(ShapeRun, GivesTheLayoutsOfTheKernels) {
     for (const at::Tensor& input : expression.inputs) hollow.push_back(hollow_like(input));
     ShapeRun run;
     const capture::InterposerScope scope(run);
-    for (int repetition = 0; repetition < 2; ++repetition) {  // the second finds what the first one noted
+    for (int repetition = 0; repetition < 2; ++repetition) {  // the second uses the notes of the first
       for (at::Tensor& input : hollow) input.mutable_grad() = at::Tensor();
       EXPECT_EQ(layouts(hollow, expression.f), right) << expression.name << ", repetition " << repetition;
     }

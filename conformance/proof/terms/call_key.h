@@ -1,5 +1,5 @@
-// Call keys: what a call has in common with calls that differ in the values of their tensors alone. Steps repeat their
-// calls micro-batch by micro-batch, so what follows from a key is found once.
+// Call keys: the part that calls share which differ in the values of their tensors alone. Steps repeat their calls
+// micro-batch by micro-batch, so the consequences of a key are found once.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <string>
 
@@ -31,7 +32,9 @@ class Occurrences {
   void note(size_t number, const Place& place);
   /// Where the lowest of the ranks that computed the term did so first; nowhere (Place()) if none did.
   Place first(const TermId& id) const;
-  /// How often the term was computed inside of actions. Counts end at 65535.
+  /// Counts end there.
+  static constexpr int kMostTimes = std::numeric_limits<uint16_t>::max();
+  /// How often the term was computed inside of actions, at most kMostTimes.
   int times(const TermId& id) const { return times(terms_.number_of(id)); }
   int times(size_t number) const;
 

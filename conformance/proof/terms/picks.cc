@@ -1,6 +1,7 @@
 #include "conformance/proof/terms/picks.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "runtime/error.h"
@@ -8,6 +9,9 @@
 
 namespace plumbline::proof {
 namespace {
+
+/// The largest position that a list holds.
+constexpr int64_t kMostPosition = std::numeric_limits<int32_t>::max();
 
 constexpr int64_t kMostListed = int64_t{1} << 20;
 
@@ -122,7 +126,8 @@ void Picks::describe() {
     last = most;
   }
   range_ = "from " + std::to_string(first) + " to " + std::to_string(last);
-  if (loops_ && count_ >= kMostListed) {
+  last_ = last;
+  if (loops_ && (count_ >= kMostListed || last > kMostPosition)) {
     digest_ = std::to_string(loops_->first) + "+";
     for (const Loops::Loop& loop : loops_->loops)
       digest_ += std::to_string(loop.count) + "x" + std::to_string(loop.stride) + ",";
@@ -139,7 +144,8 @@ bool Picks::are_all(int64_t size) const {
 
 std::vector<int32_t> Picks::list() const {
   if (!loops_) return list_;
-  if (count_ > 64 * kMostListed) throw Error("proof: a view of too many elements that do not lie evenly");
+  if (count_ > 64 * kMostListed || last_ > kMostPosition)
+    throw Error("proof: a view of too many elements that do not lie evenly");
   std::vector<int32_t> all;
   all.reserve(count_);
   for_each(*loops_, 0, loops_->first, [&](int64_t position) { all.push_back(static_cast<int32_t>(position)); });

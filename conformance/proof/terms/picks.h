@@ -1,4 +1,4 @@
-// Picks: a choice of elements from a list, in an order: what a view shows of the value behind it.
+// Picks: a choice of elements from a list, in an order, as a view makes it from the value behind it.
 //
 // Views of strided memory choose evenly spaced elements, so a choice is kept as loops, whatever its size. One that no
 // loops describe (a view over views whose elements do not lie evenly) is kept as a list.
@@ -46,8 +46,8 @@ class Picks {
   bool are_all(int64_t size) const;
   /// The elements of `before` at these positions.
   Picks of(const Picks& before) const;
-  /// Equal choices have equal texts: "from 0 to 5 " and a digest of the positions, or, of a million and more, the
-  /// loops.
+  /// Equal choices have equal texts: "from 0 to 5 " and a digest of the positions, or, of a million and more
+  /// and of positions beyond 32 bits, the loops.
   const std::string& range() const { return range_; }
   const std::string& digest() const { return digest_; }
   /// The positions. Throws Error if there are too many.
@@ -57,8 +57,8 @@ class Picks {
   void describe();
 
   std::optional<Loops> loops_;
-  std::vector<int32_t> list_;  ///< without loops
-  int64_t count_ = 0;
+  std::vector<int32_t> list_;     ///< without loops
+  int64_t count_ = 0, last_ = 0;  ///< last_: the largest position
   std::string range_, digest_;
 };
 

@@ -67,7 +67,7 @@ void Log::merge(const Log& other) {
   misplaced.insert(misplaced.end(), other.misplaced.begin(), other.misplaced.end());
 }
 
-/// What a call does to terms, whatever its operands' terms are.
+/// The effect of a call on terms, for any terms of its operands.
 struct Recorder::Form {
   struct Argument {
     bool read = false;     // its tensors are operands
@@ -177,8 +177,8 @@ Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, const std::vecto
 
 const Recorder::Form& Recorder::known_form(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   write_call_key(key_, op, arguments);
-  const auto [known, is_new] = forms_.try_emplace(key_);
-  if (is_new) known->second = std::make_unique<Form>(form_of(op, arguments));
+  auto known = forms_.find(key_);
+  if (known == forms_.end()) known = forms_.emplace(key_, std::make_unique<Form>(form_of(op, arguments))).first;
   return *known->second;
 }
 

@@ -28,9 +28,16 @@ std::optional<std::vector<Digit>> digits_of(const Layout& base) {
   return digits;
 }
 
+/// The last offset of a layout whose strides are not negative.
+int64_t last_of(const Layout& layout) {
+  int64_t last = layout.offset;
+  for (size_t d = 0; d < layout.sizes.size(); ++d) last += layout.strides[d] * (layout.sizes[d] - 1);
+  return last;
+}
+
 std::optional<Picks> listed(const Layout& base, const Layout& view) {
-  int64_t first = base.offset, last = base.offset;
-  for (size_t d = 0; d < base.sizes.size(); ++d) last += base.strides[d] * (base.sizes[d] - 1);
+  const int64_t first = base.offset, last = last_of(base);
+  if (view.offset < first || last_of(view) > last) return std::nullopt;
   if (last - first >= kMostListed) throw Error("proof: a view of a large value whose elements do not lie evenly");
   std::vector<int32_t> at(last - first + 1, -1);
   int32_t elements = 0;
@@ -70,18 +77,15 @@ Views::Shared Views::between(const Layout& base, const Layout& view) {
   std::string key;
   append(key, {view.offset - base.offset});
   for (const Sizes* numbers : {&base.sizes, &base.strides, &view.sizes, &view.strides}) append(key, *numbers);
-  const auto [known, is_new] = between_.try_emplace(key);
-  if (is_new)
-    if (std::optional<Picks> picks = shown(base, view))
-      known->second = std::make_shared<const Picks>(std::move(*picks));
-  return known->second;
+  if (const auto known = between_.find(key); known != between_.end()) return known->second;
+  std::optional<Picks> picks = shown(base, view);
+  return between_[key] = picks ? std::make_shared<const Picks>(std::move(*picks)) : nullptr;
 }
 
 Views::Shared Views::both(const Shared& before, const Shared& after) {
   if (!before) return after;
-  const auto [known, is_new] = both_.try_emplace({before, after});
-  if (is_new) known->second = std::make_shared<const Picks>(after->of(*before));
-  return known->second;
+  if (const auto known = both_.find({before, after}); known != both_.end()) return known->second;
+  return both_[{before, after}] = std::make_shared<const Picks>(after->of(*before));
 }
 
 }  // namespace plumbline::proof

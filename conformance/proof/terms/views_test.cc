@@ -139,5 +139,15 @@ TEST(Views, LargeChoicesAreEqualOnEveryWay) {
             views.between(dense, {0, {n, n - 1}, {n, 1}})->digest());
 }
 
+TEST(Views, PositionsBeyond32BitsAreNotCut) {
+  const int64_t side = int64_t{1} << 18, far = int64_t{1} << 32;
+  const Layout base{0, {side, side}, {side, 1}};
+  Views views;
+  const Views::Shared rows = views.between(base, {0, {4, 4}, {4 * far, far}});
+  const Views::Shared columns = views.between(base, {0, {4, 4}, {far, 4 * far}});
+  EXPECT_NE(rows->digest(), columns->digest());
+  EXPECT_NE(rows->digest(), views.between(base, {0, {4, 4}, {0, 0}})->digest());
+}
+
 }  // namespace
 }  // namespace plumbline::proof

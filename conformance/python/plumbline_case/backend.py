@@ -296,7 +296,7 @@ class Backend:
                 self.gave_up(error)
 
             def tell(number, what, why=""):
-                # One write for the line: what another process writes to the same pipe cannot come between.
+                # One write for the line: output of another process on the same pipe cannot come between.
                 print(f"@plumbline case {number} {what}" + (f": {why}" if why else "") + "\n", end="", file=answer, flush=True)
 
             self.run_job(job, folder, options.out, tell)

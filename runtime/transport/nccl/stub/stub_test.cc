@@ -23,7 +23,8 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr auto kLimit = 20s;
 
-/// Two ranks of one communicator, each with a stream and an event, driven by one thread.
+/// Two ranks of one communicator, each with a stream and an event, driven by one thread. Declare the memory of its
+/// operations before it, since they may run until it ends.
 class StubPair {
  public:
   explicit StubPair(const std::string& modes)
@@ -94,7 +95,6 @@ class StubPair {
   Stream streams_[2] = {};
 };
 
-/// Declared before the StubPair whose operations use it, which may run until the pair ends.
 Bytes counting(size_t bytes, unsigned char first = 1) {
   Bytes data(bytes);
   std::iota(data.begin(), data.end(), first);
@@ -137,9 +137,9 @@ TEST_P(NcclStub, MessagesArriveInOrderAndWhole) {
 
 TEST(NcclStubModes, EagerSendsEndBeforeTheReceive) {
   const Bytes sent = counting(1000);
+  Bytes received(1000);
   StubPair pair("eager");
   ASSERT_TRUE(pair.happens(pair.send(0, sent.data(), sent.size())));
-  Bytes received(1000);
   ASSERT_TRUE(pair.happens(pair.receive(1, received.data(), received.size())));
   EXPECT_EQ(received, sent);
 }
@@ -147,11 +147,11 @@ TEST(NcclStubModes, EagerSendsEndBeforeTheReceive) {
 TEST(NcclStubModes, RendezvousBlocksTheStreamUntilTheReceive) {
   for (const char* modes : {"rendezvous", "late"}) {
     const Bytes sent = counting(8);
+    Bytes received(8);
     StubPair pair(modes);
     const Event send = pair.send(0, sent.data(), sent.size());
     std::this_thread::sleep_for(20ms);
     EXPECT_FALSE(pair.happened(send)) << modes;
-    Bytes received(8);
     EXPECT_TRUE(pair.happens(pair.receive(1, received.data(), received.size()))) << modes;
     EXPECT_TRUE(pair.happens(send)) << modes;
   }

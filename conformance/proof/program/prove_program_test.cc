@@ -48,6 +48,15 @@ TEST(ProveProgram, ArchivesAreProven) {
     }
 }
 
+TEST(ProveProgram, WorkForABranchWithoutAGradientIsTold) {
+  // One branch of its cond has no gradient: there the program ends its backward, and stage 1 computes a gradient for
+  // stage 0 that has no use.
+  std::ostringstream out;
+  EXPECT_EQ(prove_program(options_of("branches", "1f1b", "second", "sum"), Claim::SameComputation, out), 1);
+  testing::expect_part(out.str(),
+                       "stage 1, micro-batch 0 (B): aten::mm is executed 3 times for the same operands, 1 in");
+}
+
 /// The proof of a step whose stages are those of `changed`.
 Proof proof_with(const program::ProgramStep& step, const program::ProgramStep& changed) {
   ProofOptions how;

@@ -96,6 +96,8 @@ void add_prove(CLI::App& app, Command& chosen) {
   add_step_options(*group, *program, "Prove the step of this archive, cut as by `plumbline run`, instead of cases");
   const std::vector<CLI::Option*> of_program = group->get_options();
   command->callback([=, &chosen] {
+    if (*claim == "sum") options->claim = proof::Claim::SameSum;
+    if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
     if (command->count("--program") > 0) {
       for (const char* other : {"--case", "--corpus", "--mutant", "--certificate"})
         if (command->count(other) > 0)
@@ -103,10 +105,9 @@ void add_prove(CLI::App& app, Command& chosen) {
       if (*claim == "step") throw InputError("--claim step is about cases; a program takes computation or sum");
       named->select(*command, options->run.selection);
       take_step_options(options->run, *program);
-      chosen = [program, claim] {
+      chosen = [program, options] {
         at::set_num_threads(1);
-        const proof::Claim claimed = *claim == "sum" ? proof::Claim::SameSum : proof::Claim::SameComputation;
-        return proof::prove_program(*program, claimed, std::cout);
+        return proof::prove_program(*program, options->claim, std::cout);
       };
       return;
     }
@@ -126,9 +127,7 @@ void add_prove(CLI::App& app, Command& chosen) {
       };
       return;
     }
-    if (*claim == "sum") options->claim = proof::Claim::SameSum;
     named->select(*command, options->run.selection);
-    if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
     if (!options->run.mutant.empty())
       options->run.mutant_ranks = conformance::find_mutant(options->run.mutant).least_ranks;
     chosen = [options] {

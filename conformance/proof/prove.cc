@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <future>
 #include <optional>
 
@@ -161,6 +162,17 @@ std::string_view outcome_name(Outcome outcome) {
       return "stopped";
   }
   throw Error("unknown outcome");
+}
+
+std::string line_of(const Proof& proof, const std::string& name) {
+  std::string line(outcome_name(proof.outcome));
+  std::ranges::transform(line, line.begin(), [](unsigned char c) { return std::toupper(c); });
+  line += " " + name + ": ";
+  if (proof.outcome != Outcome::Proven) return line + proof.why;
+  line += std::to_string(proof.results.size()) + " results";
+  if (!proof.differ.empty())
+    line += ", " + std::to_string(proof.differ.size()) + " of them in another order of the same sum";
+  return line;
 }
 
 std::string why_not_provable(const reference::Case& c) {

@@ -57,6 +57,9 @@ struct Proof {
   int64_t happened = 0;                ///< the number of changes that the fault made
 };
 
+/// "PROVEN NAME: 40 results", "REFUTED NAME: why"; a proof of the same sum also counts the results in another order.
+std::string line_of(const Proof& proof, const std::string& name);
+
 /// Runs the case twice: on the engine, one thread a rank, and unsplit. Throws InputError, with the reason, for a case
 /// that a proof does not take (why_not_provable()).
 Proof prove(const reference::Case& c, const ProofOptions& options);

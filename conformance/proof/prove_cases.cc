@@ -58,21 +58,8 @@ CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
 
 std::string line_of(const CertifiedRun& certified) {
   const Proof& proof = certified.proof;
-  const std::string name = to_string(certified.run.id);
-  switch (proof.outcome) {
-    case Outcome::Proven: {
-      std::string line = "PROVEN " + name + ": " + std::to_string(proof.results.size()) + " results";
-      if (!proof.differ.empty())
-        line += ", " + std::to_string(proof.differ.size()) + " of them in another order of the same sum";
-      if (!certified.mutant.empty() && proof.happened == 0) line += " (the mutant changed nothing here)";
-      return line;
-    }
-    case Outcome::Refuted:
-      return "REFUTED " + name + ": " + proof.why;
-    case Outcome::Stopped:
-      return "STOPPED " + name + ": " + proof.why;
-  }
-  throw Error("unknown outcome");
+  const bool is_idle = proof.outcome == Outcome::Proven && !certified.mutant.empty() && proof.happened == 0;
+  return line_of(proof, to_string(certified.run.id)) + (is_idle ? " (the mutant changed nothing here)" : "");
 }
 
 }  // namespace

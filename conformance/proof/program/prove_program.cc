@@ -22,16 +22,12 @@ int prove_program(const program::ProgramOptions& options, Claim claim, std::ostr
   how.fault = [&](const conformance::FaultSite&) { return with_program_stages(step); };
   add_program(name, step);
   const Proof proof = prove(program_case(name, step), how);
-  out << (proof.outcome == Outcome::Proven    ? "PROVEN "
-          : proof.outcome == Outcome::Refuted ? "REFUTED "
-                                              : "STOPPED ")
-      << name << " x " << step.schedule.name << " (" << step.prepared.pipe.num_stages() << " stages, " << step.ranks
-      << " ranks, " << step.batch.microbatches << " micro-batches): ";
-  if (proof.outcome == Outcome::Proven)
-    out << proof.results.size() << " results, loss " << to_string(step.prepared.loss) << "\n";
-  else
-    out << proof.why << "\n";
-  return proof.outcome == Outcome::Proven ? 0 : 1;
+  const bool proven = proof.outcome == Outcome::Proven;
+  out << line_of(proof, name + " x " + step.schedule.name + " (" + std::to_string(step.prepared.pipe.num_stages()) +
+                            " stages, " + std::to_string(step.ranks) + " ranks, " +
+                            std::to_string(step.batch.microbatches) + " micro-batches)")
+      << (proven ? ", loss " + to_string(step.prepared.loss) : "") << "\n";
+  return proven ? 0 : 1;
 }
 
 }  // namespace plumbline::proof

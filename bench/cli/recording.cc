@@ -1,9 +1,5 @@
 #include "bench/cli/recording.h"
 
-#ifdef PLUMBLINE_HAS_MPI
-#include <mpi.h>
-#endif
-
 #include <algorithm>
 #include <map>
 
@@ -11,20 +7,18 @@
 #include "bench/history/steady_probe.h"
 #include "conformance/report/context.h"
 #include "runtime/io/write_text.h"
+#ifdef PLUMBLINE_HAS_MPI
+#include "runtime/transport/mpi.h"
+#endif
 
 namespace plumbline::bench {
 namespace {
 
 constexpr int kProbes = 5;
 
-/// "Open MPI v4.1.4": without the host on which the library was built, which follows.
 std::string mpi_version() {
 #ifdef PLUMBLINE_HAS_MPI
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);  // allowed before MPI_Init
-  std::string line(text, static_cast<size_t>(length));
-  return line.substr(0, line.find_first_of(",\n"));
+  return transport::mpi_library();
 #else
   return "none";
 #endif

@@ -140,7 +140,8 @@ int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
                        std::to_string(stages) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
     const int code = hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
-      transport::barrier(*transport, transport::Deadline::never());  // rank 0 may still be judging the schedule before
+      // Rank 0 may still be judging the schedule before.
+      transport::barrier(*transport, transport::Deadline::patient(how.timeout));
       return run_on_transport(*transport, one, how);
     });
     return code;

@@ -13,7 +13,7 @@
 #include "conformance/report/page/page.h"
 #include "conformance/report/read_json.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::bench {
 namespace {
@@ -52,8 +52,8 @@ void add_shown(CLI::App& command, ShownChanges& shown) {
 /// Prints and writes the changes, and returns the exit code.
 int show(const std::vector<FigureChange>& changes, const ShownChanges& shown) {
   std::fputs(changes_text(changes, shown.all).c_str(), stdout);
-  if (!shown.json.empty()) write_text_file(shown.json, changes_json(changes));
-  if (!shown.junit.empty()) write_text_file(shown.junit, changes_junit(changes));
+  if (!shown.json.empty()) write_file(shown.json, changes_json(changes));
+  if (!shown.junit.empty()) write_file(shown.junit, changes_junit(changes));
   return exit_code(changes);
 }
 
@@ -75,7 +75,7 @@ int judge_history(const HistoryOptions& options) {
   for (const BenchRun& run : added) append_bench_run(options.history, run);
   const std::vector<BenchRun> history = read_bench_runs(options.history);
   const std::vector<Trend> found = trends(history, options.shown.limits(), options.recent);
-  if (!options.page.empty()) write_text_file(options.page, trends_page(history, found, coverage));
+  if (!options.page.empty()) write_file(options.page, trends_page(history, found, coverage));
   return show(changes_of(found, history), options.shown);
 }
 
@@ -141,7 +141,7 @@ void add_export(CLI::App& app, cli::Command& chosen) {
   command->add_option("-o,--output", options->out, "The file to write")->required()->type_name("F.json");
   command->callback([options, &chosen] {
     chosen = [options] {
-      write_text_file(options->out, google_benchmark_json(read_bench_runs(options->run).back()));
+      write_file(options->out, google_benchmark_json(read_bench_runs(options->run).back()));
       return 0;
     };
   });

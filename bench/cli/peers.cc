@@ -13,7 +13,7 @@
 #include "conformance/judge/verdict.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::bench {
 namespace {
@@ -102,7 +102,7 @@ int compare_with_python(const PeersOptions& options) {
   const TemporaryFolder folder;
   const Side python("Python", python_side(options.python, "split_backward.py", folder.path()), texts);
   conformance::end_children_on_signals();
-  if (!options.json.empty()) write_text_file(options.json, "");  // fails now rather than after the last round
+  if (!options.json.empty()) write_file(options.json, "");  // fails now rather than after the last round
   const bool equal = gradients_agree(cpp, python, folder.path());
   for (int round = 0; round < options.rounds; ++round) {
     std::fprintf(stderr, "round %d of %d, load average %s\n", round + 1, options.rounds, load_average().c_str());
@@ -114,7 +114,7 @@ int compare_with_python(const PeersOptions& options) {
   const std::string& theirs = comparison.python[0].torch;
   std::printf("%d round%s, %d thread%s a side; torch %s, Python's %s\n", options.rounds, options.rounds == 1 ? "" : "s",
               options.threads, options.threads == 1 ? "" : "s", TORCH_VERSION, theirs.c_str());
-  if (!options.json.empty()) write_text_file(options.json, to_json(comparison));
+  if (!options.json.empty()) write_file(options.json, to_json(comparison));
   // another version may sum in a different order
   return equal || theirs.substr(0, theirs.find('+')) != TORCH_VERSION ? 0 : 1;
 }
@@ -123,7 +123,7 @@ int run_round(const RoundOptions& options) {
   at::set_num_threads(options.threads);
   const std::vector<ModelShape> models = parse(options.models);
   if (options.gradients.empty())
-    write_text_file(options.out, to_json(measure_round(models, options.seconds)));
+    write_file(options.out, to_json(measure_round(models, options.seconds)));
   else
     write_tensor_file(options.out, compute_gradients(models, options.gradients == "split"));
   return 0;

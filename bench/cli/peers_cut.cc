@@ -10,7 +10,7 @@
 #include "bench/peers/side.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::bench {
 namespace {
@@ -29,7 +29,7 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, const std::filesystem::path& folder) {
-  write_text_file(folder / "network", to_json(network));
+  write_file(folder / "network", to_json(network));
   conformance::ProcessOptions process;
   process.argv = python_side(options.python, "minimum_cut.py", folder);
   for (const std::string& word : {(folder / "network").string(), std::string("--seconds"),
@@ -69,7 +69,7 @@ int compare_with_networkx(const CutOptions& options) {
                       {"value", ours.value},
                       {"equal", same}});
   }
-  if (!options.json.empty()) write_text_file(options.json, report.dump(1) + "\n");
+  if (!options.json.empty()) write_file(options.json, report.dump(1) + "\n");
   return equal ? 0 : 1;
 }
 

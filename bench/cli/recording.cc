@@ -6,7 +6,7 @@
 #include "bench/history/bench_run_json.h"
 #include "bench/history/steady_probe.h"
 #include "conformance/report/context.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #ifdef PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi.h"
 #endif
@@ -49,8 +49,8 @@ BenchRun run_here() {
 Recording::Recording(RecordingOptions options) : options_(std::move(options)) {
   if (!options_.wanted()) return;
   run_ = run_here();
-  if (!options_.json.empty()) write_text_file(options_.json, "");  // fails now rather than after the measurement
-  if (!options_.history.empty()) append_text_file(options_.history, "");
+  if (!options_.json.empty()) write_file(options_.json, "");  // fails now rather than after the measurement
+  if (!options_.history.empty()) append_file(options_.history, "");
   std::vector<double> warm_up;
   probe_machine(kProbes, warm_up);
   probe();
@@ -77,7 +77,7 @@ void Recording::add(const std::string& benchmark, Figure figure) {
 void Recording::write() {
   if (!options_.wanted()) return;
   probe();
-  if (!options_.json.empty()) write_text_file(options_.json, bench_run_json(run_));
+  if (!options_.json.empty()) write_file(options_.json, bench_run_json(run_));
   if (!options_.history.empty()) append_bench_run(options_.history, run_);
 }
 

@@ -19,7 +19,7 @@
 #include "conformance/run/throughput.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/significant.h"
 
 namespace plumbline::bench {
@@ -87,8 +87,8 @@ const std::map<std::string, std::string> kPinned = {{"OMPI_MCA_hwloc_base_bindin
 void show_gaps(const schedule::Trace& measured, const std::string& name, const ThroughputOptions& options) {
   const Bubble bubble = explain(measured);
   std::fputs(("\n" + bubble_text(bubble, "ms")).c_str(), stdout);
-  if (!options.svg.empty()) write_text_file(options.svg, bubble_svg(bubble, name, "ms"));
-  if (!options.trace.empty()) write_text_file(options.trace, bubble_chrome_trace(bubble));
+  if (!options.svg.empty()) write_file(options.svg, bubble_svg(bubble, name, "ms"));
+  if (!options.trace.empty()) write_file(options.trace, bubble_chrome_trace(bubble));
 }
 
 int measure(const ThroughputOptions& options) {
@@ -138,8 +138,8 @@ int measure(const ThroughputOptions& options) {
     show_gaps(traces.back(), benchmark_name(job.throughput.front(), options), options);
     return 0;
   }
-  if (!options.svg.empty()) write_text_file(options.svg, run.measured.front().timeline);
-  if (!options.trace.empty()) write_text_file(options.trace, conformance::chrome_trace(traces));
+  if (!options.svg.empty()) write_file(options.svg, run.measured.front().timeline);
+  if (!options.trace.empty()) write_file(options.trace, conformance::chrome_trace(traces));
   return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/io/gzip.h"
 #include "runtime/io/json_place.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::bench {
 namespace {
@@ -136,7 +136,7 @@ void append_bench_run(const std::filesystem::path& history, const BenchRun& run)
     if (in.get() != '\n')
       throw InputError(history.string() + ": its last line has no end; an interrupted run may have left it there");
   }
-  append_text_file(history, bench_run_json(run));
+  append_file(history, bench_run_json(run));
 }
 
 }  // namespace plumbline::bench

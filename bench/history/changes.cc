@@ -9,10 +9,10 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "runtime/io/write_text.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/significant.h"
+#include "runtime/text/xml_text.h"
 
 namespace plumbline::bench {
 namespace {

@@ -27,7 +27,7 @@ void engine_threads(benchmark::State& state) {
                             engine::emulated_pipe(ranks), engine::emulated_options(0, 0));
       const at::Tensor batch = at::zeros({kMicrobatches, 16});
       engine.train({batch}, {});  // captures and connects to its peers
-      transport::barrier(transport, transport::Deadline::never());
+      transport::barrier(transport, transport::Deadline::after(transport::from_seconds(600)));
       const transport::Clock::time_point begin = transport::Clock::now();
       for (int i = 0; i < kSteps; ++i) engine.train({batch}, {});
       if (transport.rank() == 0) seconds = std::chrono::duration<double>(transport::Clock::now() - begin).count();
@@ -82,7 +82,7 @@ void engine_allocations(benchmark::State& state, const char* schedule) {
       microbatch::Microbatches batch;
       for (int m = 0; m < microbatches; ++m) batch.inputs.push_back({at::zeros({1, 16})});
       for (int i = 0; i < 3; ++i) engine.train(batch);
-      transport::barrier(transport, transport::Deadline::never());
+      transport::barrier(transport, transport::Deadline::after(transport::from_seconds(600)));
       const HeapCount count;
       for (int i = 0; i < kSteps; ++i) engine.train(batch);
       if (transport.rank() != 0) return;

@@ -95,7 +95,7 @@ void skips(benchmark::State& state) {
       engine::Engine engine(counted, schedule::make_schedule("1f1b", kStages, kMicrobatches), source, options);
       const at::Tensor batch = at::ones({kMicrobatches, kHandedOn});
       engine.train({batch}, {});  // captures and connects to its peers
-      transport::barrier(transport, transport::Deadline::never());
+      transport::barrier(transport, transport::Deadline::after(transport::from_seconds(600)));
       const testing::AllocationCount allocated;
       counted.sent = 0;
       const transport::Clock::time_point begin = transport::Clock::now();

@@ -12,7 +12,7 @@ constexpr int kRoundTrips = 2000, kWarmUp = 20;
 
 void ping_pong(transport::Transport& transport, std::vector<char>& data, int round_trips) {
   const int peer = 1 - transport.rank();
-  const transport::Deadline deadline = transport::Deadline::never();
+  const transport::Deadline deadline = transport::Deadline::after(transport::from_seconds(600));
   const auto send = [&] {
     transport::Request request = transport.isend(data.data(), data.size(), peer, /*tag=*/0);
     transport.wait(request, deadline, "ping-pong: a send");

@@ -4,7 +4,7 @@
 #include "bench/history/changes.h"
 #include "bench/page/trends_page.h"
 #include "conformance/report/svg/svg.h"
-#include "runtime/io/write_text.h"
+#include "runtime/text/xml_text.h"
 
 namespace plumbline::bench {
 namespace {

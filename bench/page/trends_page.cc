@@ -8,9 +8,9 @@
 
 #include "bench/history/changes.h"
 #include "conformance/judge/finding.h"
-#include "runtime/io/write_text.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/filled.h"
+#include "runtime/text/xml_text.h"
 
 namespace plumbline::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/transport/collectives.h"
@@ -87,7 +87,7 @@ void run_pipeline_round(const PipelineRound& round, transport::Transport& transp
       seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
       processor.push_back(processor_seconds() - processor_begin);
     }
-    write_text_file(rank_file(out, name, transport.rank(), ".json"),
+    write_file(rank_file(out, name, transport.rank(), ".json"),
                     nlohmann::json{{"seconds", seconds}, {"processor_seconds", processor}}.dump());
     write_tensor_file(rank_file(out, name, transport.rank(), ".safetensors"), gradients_of(engine));
   }

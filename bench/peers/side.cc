@@ -7,7 +7,7 @@
 
 #include "bench/peers/python_sides.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::bench {
@@ -23,7 +23,7 @@ std::vector<std::string> python_side(const std::string& python, const std::strin
             {"pytorch_partition_answers.py", pytorch_partition_answers_py},
             {"pytorch_partition_files.py", pytorch_partition_files_py},
             {"split_backward.py", split_backward_py}}))
-    write_text_file(folder / name, std::string(text));
+    write_file(folder / name, std::string(text));
   return {python, (folder / script).string()};
 }
 

@@ -10,7 +10,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::bench {
 namespace {
@@ -43,7 +43,7 @@ class StepDetailsTest : public ::testing::Test {
       Json file = rank_file(rank);
       if (change) change(rank, file);
       std::filesystem::create_directories(conformance::throughput_path(folder_.path(), 0, rank).parent_path());
-      write_text_file(conformance::throughput_path(folder_.path(), 0, rank), file.dump());
+      write_file(conformance::throughput_path(folder_.path(), 0, rank), file.dump());
     }
   }
   StepDetails read() const { return read_step_details(kGpipe, 0, 2, folder_.path()); }

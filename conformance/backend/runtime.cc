@@ -53,16 +53,20 @@ std::string run_one(const Job& job, const JobCase& item, transport::Transport& t
   return encode_tensors(reference::to_host(run_case_on_rank(c, mutated ? *mutated : between, options)));
 }
 
+transport::Deadline patient(const Job& job) {
+  return transport::Deadline::patient(transport::from_seconds(job.timeout_seconds));
+}
+
 /// The log of this rank's last events, below rank 0's output folder; null on another host than rank 0's, whose clock
 /// differs, and where it cannot be written, since the run does not depend on it.
-std::unique_ptr<transport::flight::FlightLog> open_flight_log(transport::Transport& transport,
+std::unique_ptr<transport::flight::FlightLog> open_flight_log(const Job& job, transport::Transport& transport,
                                                               const std::filesystem::path& out) {
   const std::filesystem::path file = flight_log(out, transport.rank());
   std::error_code none;
   if (transport.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
   // Ranks start at different times: rank 0's words also say that the folder exists.
   const std::string host = transport::host_name();
-  if (transport::broadcast_text(transport, host, transport::Deadline::never()) != host) return nullptr;
+  if (transport::broadcast_text(transport, host, patient(job)) != host) return nullptr;
   if (!std::filesystem::is_directory(file.parent_path(), none)) return nullptr;
   try {
     return std::make_unique<transport::flight::FlightLog>(file);
@@ -101,7 +105,7 @@ void run_all(const Job& job, transport::Transport& transport, const std::filesys
                        transport::Deadline::after(transport::from_seconds(job.timeout_seconds)));
     report(throughput, index, /*done=*/true);
     // Rank 0 may be judging now; the others' deadlines are for messages, not for that.
-    transport::barrier(transport, transport::Deadline::never());
+    transport::barrier(transport, patient(job));
   };
   for (size_t i = 0; i < job.cases.size(); ++i) execute(/*throughput=*/false, i);
   for (size_t i = 0; i < job.throughput.size(); ++i) execute(/*throughput=*/true, i);
@@ -112,7 +116,7 @@ void run_on_rank(const Job& job, transport::Transport& transport, const std::fil
   // Ranks share the cores; and with one thread each kernel adds up in one order.
   at::set_num_threads(1);
   try {
-    const std::unique_ptr<transport::flight::FlightLog> log = open_flight_log(transport, out);
+    const std::unique_ptr<transport::flight::FlightLog> log = open_flight_log(job, transport, out);
     const std::unique_ptr<transport::Transport> recorded =
         log && job.throughput.empty() ? transport::flight::record_flight(transport, *log) : nullptr;
     run_all(job, recorded ? *recorded : transport, out, on_event);

@@ -8,18 +8,20 @@
 
 #include "conformance/corpus/corpus.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 #include "runtime/transport/collectives.h"
 
 namespace plumbline::conformance {
 
-Job share_job(transport::Transport& transport, const Job& job, bool add_corpus) {
+Job share_job(transport::Transport& transport, const Job& job, bool add_corpus,
+              const transport::Deadline& deadline) {
   nlohmann::json message;
   if (transport.rank() == 0) {
     message = {{"job", job_text(job)}, {"corpus", nlohmann::json::array()}};
     if (add_corpus && !job.corpus.empty())
       for (const CaseText& file : read_case_texts(job.corpus)) message["corpus"].push_back({file.name, file.text});
   }
-  message = nlohmann::json::parse(transport::broadcast_text(transport, message.dump(), transport::Deadline::never()));
+  message = nlohmann::json::parse(transport::broadcast_text(transport, message.dump(), deadline));
   std::vector<CaseText> files;
   for (const nlohmann::json& file : message["corpus"]) files.push_back({file[0], file[1]});
   add_cases(files);

@@ -4,7 +4,7 @@
 
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/transport/flight/who_waits.h"
 
 namespace plumbline::conformance {
@@ -19,8 +19,8 @@ std::string told_waits(const std::filesystem::path& out, int ranks, bool killed,
   static std::mutex writing;  // ranks that are threads time out together, and a file has one writer
   const std::lock_guard lock(writing);
   try {
-    std::filesystem::create_directories(page.parent_path());
-    write_text_file(page, transport::flight::flight_page(flights));
+    create_folders(out, page.parent_path().lexically_relative(out));
+    write_file(page, transport::flight::flight_page(flights));
   } catch (const std::exception&) {
     return "; " + line;  // the reason is worth more than the page
   }

@@ -13,6 +13,7 @@
 #include "conformance/export/opset.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::cli {
 namespace {

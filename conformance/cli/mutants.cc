@@ -14,7 +14,7 @@
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/process.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::cli {
 namespace {
@@ -136,7 +136,7 @@ int random_faults(const MutantsOptions& options) {
   std::cout << "\n" << conformance::summary(all);
   if (!options.report.empty()) {
     std::filesystem::create_directories(options.report);
-    write_text_file(options.report / "random-faults.json",
+    write_file(options.report / "random-faults.json",
                     kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   return std::any_of(all.begin(), all.end(),

@@ -7,7 +7,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/page/page.h"
 #include "conformance/report/read_json.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::cli {
 namespace {
@@ -28,7 +28,7 @@ int report(const ReportCommand& options) {
                                     [&](const conformance::PageReport& r) { return r.label == label; });
     if (same > 1) reports.back().label = folder.string();  // two folders of the same name
   }
-  write_text_file(options.out, conformance::report_page(reports));
+  write_file(options.out, conformance::report_page(reports));
   std::cout << options.out.string() << '\n';
   return 0;
 }

@@ -8,7 +8,7 @@
 #include "conformance/corpus/features.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -374,7 +374,7 @@ TEST(CaseFile, AFolderHasItsFilesInAlphabeticalOrder) {
     return names;
   };
   testing::expect_line(testing::refusal([&] { names(); }), "--corpus: folder '", "has no file *.toml");
-  for (const char* name : {"b.toml", "a.toml", "c.txt", "10.toml"}) write_text_file(folder / name, "");
+  for (const char* name : {"b.toml", "a.toml", "c.txt", "10.toml"}) write_file(folder / name, "");
   EXPECT_EQ(names(), (std::vector<std::string>{"10.toml", "a.toml", "b.toml"}));
   testing::expect_line(testing::refusal([&] { case_files(folder / "none"); }), "--corpus: folder '", "cannot be read");
   testing::expect_line(testing::refusal([&] { case_files(folder / "a.toml"); }), "--corpus: folder '",

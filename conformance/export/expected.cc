@@ -7,6 +7,7 @@
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/stage_orders.h"
 #include "reference/host_results.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -11,6 +11,7 @@
 #include "reference/results.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
+#include "runtime/io/write_file.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::conformance {

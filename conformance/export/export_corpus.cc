@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/io/sha256.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -7,6 +7,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

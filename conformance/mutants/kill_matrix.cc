@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/io/json_place.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::conformance {
@@ -148,9 +148,9 @@ void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix)
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError("--report: folder '" + folder.string() + "' cannot be created (" + error.message() + ")");
-  write_text_file(folder / "kill-matrix.json",
+  write_file(folder / "kill-matrix.json",
                   all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  write_text_file(folder / "kill-matrix.txt", matrix_text(matrix));
+  write_file(folder / "kill-matrix.txt", matrix_text(matrix));
 }
 
 Killers killers_of(const KillMatrix& matrix) {
@@ -181,7 +181,7 @@ void write_killers(const std::filesystem::path& path, const Killers& killers) {
                                            .dump();
     text += "]";
   }
-  write_text_file(path, text + "\n}\n");
+  write_file(path, text + "\n}\n");
 }
 
 Killers read_killers(const std::filesystem::path& path) {

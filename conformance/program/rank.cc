@@ -26,10 +26,9 @@ HostTensor result(const at::Tensor& tensor) {
   return graph::to_host(tensor.is_complex() ? at::view_as_real(tensor.detach().resolve_conj()) : tensor);
 }
 
-/// For the begin and the end of a run: rank 0 reads and cuts the program, and ranks finish at different times. The
-/// engine bounds the waits in between.
+/// For the begin and the end of a run. The engine bounds the waits in between.
 transport::Deadline patient(double timeout_seconds) {
-  return transport::Deadline::after(transport::from_seconds(600 + 20 * timeout_seconds));
+  return transport::Deadline::patient(transport::from_seconds(timeout_seconds));
 }
 
 /// The part of the step that every rank needs, besides stages and batch.

@@ -176,7 +176,10 @@ int run_as_rank(const ProgramOptions& options, std::ostream& out) {
   transport::MpiSession mpi;
   try {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-    const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
+    const auto agree = [&](int code) {
+      return transport::agree_on(*transport, code,
+                                 transport::Deadline::patient(transport::from_seconds(options.timeout_seconds)));
+    };
     std::optional<ProgramStep> step;
     int code = 0;
     if (mpi.rank() == 0) {

@@ -9,7 +9,7 @@
 #include "conformance/report/context.h"
 #include "runtime/error.h"
 #include "runtime/io/sha256.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::proof {
 namespace {
@@ -131,7 +131,7 @@ void write_certificate(const std::filesystem::path& path, Claim claim, const std
                                       {"linear_operators", {{"version", kLinearVersion}, {"list", linear}}},
                                       {"assumptions", assumptions()},
                                       {"not_proven", not_proven()}};
-  write_text_file(path, certificate.dump(1) + "\n");
+  write_file(path, certificate.dump(1) + "\n");
 }
 
 }  // namespace plumbline::proof

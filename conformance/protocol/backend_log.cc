@@ -4,19 +4,19 @@
 #include <utility>
 
 #include "conformance/protocol/report_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
 
 /// Without a log the run goes on: a full disk is told by the run as well, and a backend may have put anything in the
-/// place of the file.
-void append(const std::filesystem::path& file, CappedText& text) {
+/// place of the file, or of its folder.
+void append(const std::filesystem::path& out, const std::filesystem::path& file, CappedText& text) {
   if (text.empty()) return;
   try {
-    std::filesystem::create_directories(file.parent_path());
-    append_text_file(file, text.text());
+    create_folders(out, file.parent_path().lexically_relative(out));
+    append_file(file, text.text());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plumbline: the backend's output is not kept: %s\n", one_line(error.what()).c_str());
   }
@@ -26,7 +26,7 @@ void append(const std::filesystem::path& file, CappedText& text) {
 
 BackendLog::~BackendLog() {
   end_case();
-  append(backend_log(out_), outside_);
+  append(out_, backend_log(out_), outside_);
 }
 
 void BackendLog::saw(const JobEvent& event) {
@@ -38,7 +38,7 @@ void BackendLog::add(std::string_view text) { (current_ ? of_case_ : outside_).a
 
 void BackendLog::end_case() {
   if (!current_) return;
-  append(backend_log(out_, job_.cases.at(*current_)), of_case_);
+  append(out_, backend_log(out_, job_.cases.at(*current_)), of_case_);
   of_case_ = CappedText(kLimit);
   current_.reset();
 }

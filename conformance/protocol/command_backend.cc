@@ -10,7 +10,7 @@
 #include "conformance/protocol/backend_log.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -310,7 +310,7 @@ std::string CommandBackend::answer(const std::string& verb, const std::string& j
   process.timeout = spec_.start;
   const ProcessResult ended = run_process(process);
   if (!job.empty() && !ended.errors.empty())
-    append_text_file(backend_log(std::filesystem::path(job).parent_path()), ended.errors);
+    append_file(backend_log(std::filesystem::path(job).parent_path()), ended.errors);
   if (!ended.succeeded()) throw BackendError(spec_.name + ": " + verb + ": " + reason_of(result_of(ended)));
   if (const std::string stray = stray_words(ended.output, verb == "plan" ? '[' : '{'); !stray.empty())
     throw BackendError(spec_.name + ": " + verb + ": " + stray);

@@ -295,6 +295,21 @@ TEST_F(CommandBackendTest, AJobForAnotherBackendHasNothingOfOurRuntime) {
   EXPECT_THROW(read_job(folder / "job.json"), InputError);
 }
 
+TEST_F(CommandBackendTest, AJobLeadsNowhereButBelowItsOutput) {
+  const auto refusal = [](const std::string& id, const std::string& results) {
+    return testing::refusal([&] {
+      parse_job(R"({"format": "plumbline-job/1", "ranks": 1, "seed": 0, "timeout_seconds": 1, "cases": [{"id": ")" + id +
+                    R"(", "schedule": "gpipe", "results": ")" + results + R"("}]})",
+                "J");
+    });
+  };
+  EXPECT_EQ(refusal("mlp", "gpipe/mlp/rank"), "accepted");
+  for (const std::string bad : {"../mlp/rank", "gpipe/../../rank", "/tmp/rank"}) {
+    testing::expect_part(refusal("mlp", bad), "a path without \"..\" below the output");
+    testing::expect_part(refusal(bad, "gpipe/mlp/rank"), "a path without \"..\" below the output");
+  }
+}
+
 TEST(ResultFiles, AreSortedByTheNumberOfTheRank) {
   const TemporaryFolder folder;
   const JobCase c{.id = "mlp", .schedule = "1f1b"};

@@ -1,11 +1,12 @@
 #include "conformance/protocol/job.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "conformance/protocol/report_folder.h"
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::conformance {
 
@@ -29,9 +30,16 @@ double not_negative(const JsonPlace& place) {
   return place.json().get<double>();
 }
 
+/// A part of the paths of results and logs, which stay below the folder of the output.
+std::string path_below(const JsonPlace& place) {
+  const std::filesystem::path path = place.text();
+  if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) place.fail("a path without \"..\" below the output");
+  return place.text();
+}
+
 JobCase read_case(const JsonPlace& json) {
   json.expect_only({"id", "schedule", "csv", "folder", "results"});
-  JobCase item{.id = json["id"].text(), .schedule = json["schedule"].text(), .results = json["results"].text()};
+  JobCase item{.id = path_below(json["id"]), .schedule = json["schedule"].text(), .results = path_below(json["results"])};
   if (const auto csv = json.find("csv")) item.csv = csv->text();
   if (const auto folder = json.find("folder")) item.folder = folder->text();
   return item;
@@ -100,7 +108,7 @@ Job parse_job(const std::string& text, const std::string& source) {
   return job;
 }
 
-void write_job(const std::filesystem::path& path, const Job& job) { write_text_file(path, job_text(job)); }
+void write_job(const std::filesystem::path& path, const Job& job) { write_file(path, job_text(job)); }
 
 Job read_job(const std::filesystem::path& path) { return parse_job(read_file(path), "job file " + path.string()); }
 

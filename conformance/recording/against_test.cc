@@ -12,6 +12,7 @@
 #include "conformance/recording/testing/sample_recording.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/protocol/report_folder.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -140,14 +140,14 @@ void write_report_json(const std::filesystem::path& path, const RunReport& repor
     if (throughput.timeline.empty()) continue;
     const std::filesystem::path name = timeline_name(i), picture = path.parent_path() / name;
     std::filesystem::create_directories(picture.parent_path());
-    write_text_file(picture, throughput.timeline);
+    write_file(picture, throughput.timeline);
     json["throughput"].back()["timeline"] = name.string();
   }
-  write_text_file(path, text_of(json, 2));
+  write_file(path, text_of(json, 2));
 }
 
 void append_jsonl(const std::filesystem::path& path, const Verdict& verdict) {
-  append_text_file(path, text_of(to_json(verdict), -1));
+  append_file(path, text_of(to_json(verdict), -1));
 }
 
 }  // namespace plumbline::conformance

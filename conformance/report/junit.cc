@@ -4,7 +4,9 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
+#include "runtime/text/xml_text.h"
+
 
 namespace plumbline::conformance {
 namespace {
@@ -143,7 +145,7 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
   if (broken != 0) add_broken(root, report.broken);
   std::ostringstream text;
   document.save(text, "  ");
-  write_text_file(path, text.str());
+  write_file(path, text.str());
 }
 
 }  // namespace plumbline::conformance

@@ -5,6 +5,7 @@
 #include "conformance/report/json.h"
 #include "conformance/report/testing/sample_report.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

@@ -219,7 +219,10 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
   options.started_by = launcher_of_this_rank(options.program, mpi.size());
   try {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-    const auto agree = [&](int code) { return transport::agree_on(*transport, code, transport::Deadline::never()); };
+    const auto patient = [&] {
+      return transport::Deadline::patient(transport::from_seconds(options.timeout_seconds));
+    };
+    const auto agree = [&](int code) { return transport::agree_on(*transport, code, patient()); };
     // Rank 0 checks the input and reports an error; all ranks then finalize MPI. The others learn what to run from it,
     // since their hosts may lack the user's files.
     std::unique_ptr<ModelFacts> models;
@@ -262,7 +265,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
              : nullptr;
     const Runtime runtime(nccl ? over_nccl.get() : transport.get());
     const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), kind);
-    const auto shared = [&](const Job& job) { return share_job(*transport, job, /*add_corpus=*/false); };
+    const auto shared = [&](const Job& job) { return share_job(*transport, job, /*add_corpus=*/false, patient()); };
     const auto groups = static_cast<size_t>(agree(static_cast<int>(plan.groups.size())));
     for (size_t g = 0; g < groups; ++g) {
       runtime.run(shared(session ? plan.groups[g].job : Job()), results, [&](const JobEvent& event) {

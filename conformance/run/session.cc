@@ -19,7 +19,7 @@
 #include "conformance/run/repeat.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
 
@@ -212,9 +212,9 @@ int Session::report() {
   print(report);
   write_report_json(folder_.report(), report);
   write_junit(folder_.junit(), report);
-  write_text_file(folder_.matrix_picture(), matrix_svg(report));
+  write_file(folder_.matrix_picture(), matrix_svg(report));
   const std::filesystem::path folder = options_.report.lexically_normal();
-  write_text_file(folder_.matrix_page(), report_page({{page_label(folder), report}}));
+  write_file(folder_.matrix_page(), report_page({{page_label(folder), report}}));
   out_ << "report: " << folder.string()
        << " (matrix.html, matrix.svg, report.json, junit.xml, results.jsonl, results/)\n"
        << summary_text(report.verdicts, wants_colour(STDOUT_FILENO));

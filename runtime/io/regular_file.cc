@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -56,6 +57,8 @@ class Opened {
 };
 
 int open_below(const fs::path& folder, const fs::path& below) {
+  if (below.is_absolute() || std::ranges::find(below, "..") != below.end())
+    cannot_read(folder / below, "'" + below.string() + "' leads out of the folder");
   const fs::path start = folder.empty() ? fs::path(".") : folder;
   Opened at(open_in(AT_FDCWD, start.string(), start, S_IFDIR, true));
   fs::path path = folder;

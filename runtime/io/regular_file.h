@@ -25,7 +25,7 @@ class RegularFile {
   /// instead, unless it is a regular file that can be read.
   explicit RegularFile(const std::filesystem::path& path);
   /// Opens `folder / below`. Also throws InputError for a link below `folder`, whether it is the file or a folder on
-  /// the way.
+  /// the way, and for a `below` that leads out of `folder`: an absolute path, or one with "..".
   RegularFile(const std::filesystem::path& folder, const std::filesystem::path& below);
   ~RegularFile();
   RegularFile(RegularFile&& other) noexcept;

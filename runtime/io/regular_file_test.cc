@@ -11,6 +11,7 @@
 
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline {
@@ -83,6 +84,14 @@ TEST_F(RegularFiles, LinksBelowTheFolderAreNotFollowed) {
   EXPECT_EQ(below("linked/file"), reason("linked", "it is a symbolic link; expected a folder"));
   EXPECT_EQ(RegularFile(folder_ / "users", "case/file").size(), 4u) << "the user's own link";
   EXPECT_EQ(RegularFile(folder_ / "results/case/again").size(), 4u) << "a file that the user names";
+}
+
+TEST_F(RegularFiles, NothingOutsideOfTheFolderIsOpened) {
+  EXPECT_EQ(below("../elsewhere/file"), reason("../elsewhere/file", "'../elsewhere/file' leads out of the folder"));
+  EXPECT_EQ(below("case/../../elsewhere/file"),
+            reason("case/../../elsewhere/file", "'case/../../elsewhere/file' leads out of the folder"));
+  const std::string absolute = (folder_ / "elsewhere/file").string();
+  EXPECT_EQ(below(absolute), "cannot read " + absolute + ": '" + absolute + "' leads out of the folder");
 }
 
 TEST_F(RegularFiles, AFolderOnTheWayIsNoOtherFile) {

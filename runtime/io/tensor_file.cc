@@ -3,12 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -16,6 +13,7 @@
 
 #include "runtime/error.h"
 #include "runtime/io/tensor_header.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline {
 namespace {
@@ -42,8 +40,6 @@ double half_to_double(uint16_t bits) {
   }
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
-
-std::string system_reason() { return std::strerror(errno); }
 
 /// Runs `body`, which allocates `size` bytes for a file. Throws InputError naming the file when there is too little
 /// memory: the kernel would grant more, and kill the process when it is used.
@@ -154,31 +150,6 @@ TensorMap decode_tensors(std::string_view bytes, const std::string& source) {
                                                       {first, first + (entry.end - entry.begin)}});
   }
   return tensors;
-}
-
-void write_file(const std::filesystem::path& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};  // several threads (ranks) of one process may write to the same folder
-  std::filesystem::path temporary = path;
-  temporary += ".tmp." + std::to_string(getpid()) + "." + std::to_string(counter++);
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    if (!file) throw InputError("cannot write " + path.string() + ": " + system_reason());
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) {
-      const std::string reason = system_reason();
-      std::error_code ignored;
-      std::filesystem::remove(temporary, ignored);
-      throw Error("writing " + path.string() + " failed: " + reason);
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(temporary, path, error);
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw InputError("cannot write " + path.string() + ": " + error.message());
-  }
 }
 
 std::string read_file(const std::filesystem::path& path) { return read_file(RegularFile(path)); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/io/regular_file.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline {
 
@@ -56,10 +57,6 @@ std::string encode_tensors(const TensorMap& tensors);
 /// Parses the bytes of a safetensors file; "__metadata__" is accepted and dropped. Throws InputError, prefixed with
 /// `source` (a file name, for example), unless the bytes are exactly one well-formed file.
 TensorMap decode_tensors(std::string_view bytes, const std::string& source);
-
-/// Writes a temporary file in the same folder, then renames it to `path`: a reader sees the old or the new file, never
-/// a part. Thread-safe. Throws InputError if the path is not writable, Error if writing fails half-way (a full disk).
-void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Returns the bytes of a regular file. Throws InputError naming the file and the reason if it cannot be read, is
 /// another kind of file, or does not fit into memory.

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t max_header_bytes = 100'000'000;  // the limit of the format's own implementation
+constexpr size_t kMostDimensions = 64;                // NumPy's; LibTorch has the same for most operators
 
 std::string dtype_list() {
   std::string list;
@@ -96,14 +97,19 @@ const types::DtypeInfo& known_dtype(std::string_view name, const std::string& wh
 }
 
 uint64_t byte_count(const types::DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where) {
-  uint64_t bytes = dtype.bytes;
+  if (shape.size() > kMostDimensions)
+    throw InputError(where + ": " + std::to_string(shape.size()) + " dimensions; expected at most " +
+                     std::to_string(kMostDimensions));
+  // Sizes of 0 are left out of the limit, whatever their place: strides are products of the others.
+  int64_t bytes = dtype.bytes;
+  bool empty = false;
   for (const int64_t size : shape) {
     if (size < 0) throw InputError(where + ": negative size in its shape");
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) ||
-        bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    empty = empty || size == 0;
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
       throw InputError(where + ": its shape requires more than 2^63 bytes");
   }
-  return bytes;
+  return empty ? 0 : static_cast<uint64_t>(bytes);
 }
 
 uint64_t header_length(const char* bytes, uint64_t count, uint64_t file_bytes, const std::string& source) {

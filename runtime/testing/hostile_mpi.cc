@@ -2,6 +2,7 @@
 // with HOSTILE_MPI="FAULT RANK".
 //
 //   killed-at-start, killed-sending, killed-receiving, killed-at-the-end    by SIGKILL
+//   stopped-at-the-end                                                      when it leaves MPI
 //   stopped, slow, out-of-memory                                            from the fourth message that it sends
 //   dropped, doubled, reordered, cut, longer, wrong-tag, wrong-bytes        the fourth message that it sends
 //
@@ -96,6 +97,7 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 
 int MPI_Finalize() {
   if (is_fault("killed-at-the-end")) end_with(SIGKILL);
+  if (is_fault("stopped-at-the-end")) end_with(SIGSTOP);
   return PMPI_Finalize();
 }
 

@@ -2,10 +2,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 #include "runtime/error.h"
 #include "runtime/transport/mpi.h"
@@ -42,13 +47,28 @@ bool MpiPause::next() {
   return true;
 }
 
-void abort_mpi_job(int rank, const std::string& reason) noexcept {
+namespace {
+
+/// How long a rank waits for the others to leave MPI; each has agreed to before.
+constexpr std::chrono::seconds kLeave{60};
+
+std::string not_left() {
+  return "another rank has not left MPI within " + std::to_string(kLeave.count()) + " s; it is stopped or lost";
+}
+
+void say(int rank, const std::string& reason) noexcept {
   const std::string who = "rank " + std::to_string(rank);
   const bool says_who = reason.starts_with(who + ":") || reason.starts_with(who + ",");
   const std::string line = "plumbline: " + (says_who ? reason : who + ": " + reason) + "\n";
   std::fflush(nullptr);
   // One write, so that lines of several ranks do not mix. A failed write is ignored: no other channel is left.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+void abort_mpi_job(int rank, const std::string& reason) noexcept {
+  say(rank, reason);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);
 }
@@ -97,7 +117,19 @@ MpiSession::~MpiSession() {
   MPI_Status status;
   int done = MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS;
   MpiPause pause;
-  while (!done && MPI_Test(&request, &done, &status) == MPI_SUCCESS) pause.next();
+  const Deadline deadline = Deadline::after(kLeave);
+  while (!done && MPI_Test(&request, &done, &status) == MPI_SUCCESS)
+    if (pause.next() && deadline.passed()) abort(not_left());
+  // MPI_Finalize has no limit, and only this thread may call MPI.
+  const std::jthread watch([this](const std::stop_token& finalized) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any condition;
+    condition.wait_for(lock, finalized, kLeave, [] { return false; });
+    if (finalized.stop_requested()) return;
+    say(rank_, not_left());
+    std::_Exit(1);  // the launcher ends the others
+  });
   MPI_Finalize();
 }
 

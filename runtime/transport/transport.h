@@ -31,9 +31,11 @@ inline Clock::duration from_seconds(double seconds) {
 /// The point in time at which a wait fails, and the limit from which it was computed (for the text of the error).
 class Deadline {
  public:
-  /// `limit` from now; never() if the clock cannot represent the sum.
+  /// `limit` from now, or the last time that the clock can represent.
   static Deadline after(Clock::duration limit);
-  static Deadline never() { return {Clock::time_point::max(), Clock::duration::max()}; }
+  /// For ranks that wait while one plans, reads, judges or reports: 10 minutes, and 20 times the limit for a message. Only a
+  /// rank that is stopped or lost takes longer.
+  static Deadline patient(Clock::duration message_limit);
   /// An absolute time; the reported limit is the time left at construction.
   Deadline(Clock::time_point at) : at_(at), limit_(at - Clock::now()) {}
 

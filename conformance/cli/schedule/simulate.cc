@@ -12,7 +12,7 @@
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/text/join.h"
 
@@ -219,13 +219,13 @@ int simulate_one(const SimulateCommand& command) {
   const schedule::Simulation& simulation = step.simulation;
   const std::span<const schedule::Trace> traces(&simulation.trace, 1);
   if (!command.trace.empty()) {
-    write_text_file(command.trace, conformance::chrome_trace(
+    write_file(command.trace, conformance::chrome_trace(
                                        traces, {.microseconds_per_unit = 1000, .transfers = simulation.transfers}));
   }
   if (!command.svg.empty()) {
     const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +
                               std::to_string(compute.microbatches) + " micro-batches";
-    write_text_file(command.svg,
+    write_file(command.svg,
                     conformance::timeline_svg(traces, {.title = title, .unit = "", .memory = simulation.memory}));
   }
   step.compute = compute;

@@ -6,6 +6,7 @@
 
 #include "conformance/cli/testing/backend_fixture.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "conformance/proof/sums/linear_operators.h"
 #include "conformance/report/context.h"
 #include "runtime/error.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::proof {
 namespace {
@@ -113,7 +113,7 @@ void write_certificate(const StepCasesOptions& options, const std::vector<Certif
                                       {"linear_operators", {{"version", kLinearVersion}, {"list", linear}}},
                                       {"assumptions", step_assumptions()},
                                       {"not_proven", not_proven_of_steps()}};
-  write_text_file(options.certificate, certificate.dump(1) + "\n");
+  write_file(options.certificate, certificate.dump(1) + "\n");
 }
 
 /// "3/10 x 2, 1/5 x 2"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::sample {
 

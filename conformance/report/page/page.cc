@@ -7,8 +7,8 @@
 #include <set>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/io/write_text.h"
 #include "runtime/text/filled.h"
+#include "runtime/text/xml_text.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdio>
 
 #include "conformance/report/page/page_parts.h"
-#include "runtime/io/write_text.h"
 #include "runtime/text/join.h"
 #include "runtime/text/significant.h"
+#include "runtime/text/xml_text.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include "runtime/io/write_text.h"
+#include "runtime/text/xml_text.h"
+
 
 namespace plumbline::conformance {
 

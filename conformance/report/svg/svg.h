@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/text/xml_text.h"
+
 namespace plumbline::conformance {
 
 using SvgAttributes = std::initializer_list<std::pair<const char*, std::string>>;

@@ -15,6 +15,7 @@
 #include "conformance/run/session.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

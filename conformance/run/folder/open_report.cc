@@ -14,7 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
 #include "runtime/io/tensor_file.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -120,9 +120,9 @@ std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan
     if (error) throw InputError("--report: '" + stale.string() + "' cannot be emptied (" + error.message() + ")");
   }
   if (!cases.empty()) std::filesystem::create_directories(folder.corpus());
-  for (const auto& [name, text] : cases) write_text_file(folder.corpus() / name, text);
+  for (const auto& [name, text] : cases) write_file(folder.corpus() / name, text);
   write_run_record(folder.run_record(), record);
-  write_text_file(log, "");
+  write_file(log, "");
   return {};
 }
 

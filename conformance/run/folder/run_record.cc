@@ -7,7 +7,7 @@
 
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
-#include "runtime/io/write_text.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -48,7 +48,7 @@ void write_run_record(const std::filesystem::path& path, const RunRecord& record
                             {"ranks", run.id.ranks},
                             {"transport", run.id.transport},
                             {"unsupported", run.unsupported}});
-  write_text_file(path, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file(path, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 RunRecord read_run_record(const std::filesystem::path& path) {

@@ -6,6 +6,7 @@
 
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {

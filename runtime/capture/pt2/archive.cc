@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The largest entry, for each byte of the file. PyTorch stores entries as they are; a program that packs them again
+/// The most that the entries unpack to together, for each byte of the file. PyTorch stores entries as they are; a program that packs them again
 /// does not pack weights and JSON more tightly than this, while a zip bomb has about 1000.
 constexpr size_t kUnpackedBytes = 100;
 
@@ -72,9 +72,12 @@ bool Archive::has(const std::string& entry) { return reader_->hasRecord(entry); 
 std::pair<at::DataPtr, size_t> Archive::read(const std::string& entry, const std::string& purpose) {
   if (!has(entry)) refuse("no entry " + in_quotes(entry) + ", which would hold " + purpose);
   try {
-    if (const size_t size = reader_->getRecordSize(entry); size > kUnpackedBytes * file_bytes_)
-      refuse("entry " + in_quotes(entry) + " unpacks to " + std::to_string(size) + " bytes, the file has " +
-             std::to_string(file_bytes_) + "; expected at most " + std::to_string(kUnpackedBytes) + " times as many");
+    const size_t size = reader_->getRecordSize(entry), most = kUnpackedBytes * file_bytes_;
+    if (size > most || unpacked_bytes_ > most - size)
+      refuse("entry " + in_quotes(entry) + " unpacks to " + std::to_string(size) + " bytes, those before it to " +
+             std::to_string(unpacked_bytes_) + ", the file has " + std::to_string(file_bytes_) + "; expected at most " +
+             std::to_string(kUnpackedBytes) + " times as many");
+    unpacked_bytes_ += size;
     auto [bytes, count] = reader_->getRecord(entry);
     check_sum(entry, bytes.get(), count);
     return {std::move(bytes), count};

@@ -33,7 +33,8 @@ class Archive {
 
   /// Return the whole content of an entry (read(): bytes and their number). Throw InputError if the entry is missing
   /// (the text names the expected content, `purpose`), cannot be read, is not JSON (read_json()), or is uncompressed
-  /// and does not match its checksum, which LibTorch's reader does not verify.
+  /// and does not match its checksum, which LibTorch's reader does not verify; and when the entries that were read unpack
+  /// to far more bytes than the file has.
   std::pair<at::DataPtr, size_t> read(const std::string& entry, const std::string& purpose);
   std::string read_text(const std::string& entry);
   nlohmann::json read_json(const std::string& entry, const std::string& purpose);
@@ -47,7 +48,7 @@ class Archive {
   void check_sum(const std::string& entry, const void* bytes, size_t count);
 
   std::string file_;
-  size_t file_bytes_ = 0;
+  size_t file_bytes_ = 0, unpacked_bytes_ = 0;
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 

@@ -162,7 +162,25 @@ TEST(Archive, WhatUnpacksToFarMoreThanTheFileHasIsRefused) {
   }
   ASSERT_LT(std::filesystem::file_size(path), size_t{1} << 18);
   EXPECT_SAYS(refusal_of([&] { capture::read_program(path); }),
-              "entry 'models/model.json' unpacks to 67108864 bytes, the file has ");
+              "entry 'models/model.json' unpacks to 67108864 bytes, those before it to 0, the file has ");
+}
+
+TEST(Archive, ManyEntriesThatUnpackToFarMoreTogetherAreRefused) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "bombs.pt2";
+  constexpr int kEntries = 100, kBytes = 1 << 20;
+  {
+    caffe2::serialize::PyTorchStreamWriter writer(path.string());
+    const std::string zeros(kBytes, '0');
+    for (int i = 0; i < kEntries; ++i)
+      writer.writeRecord("data/weights/" + std::to_string(i), zeros.data(), zeros.size(), /*compress=*/true);
+    writer.writeEndOfFile();
+  }
+  Archive archive(path);
+  const auto read_all = [&] {
+    for (int i = 0; i < kEntries; ++i) archive.read("data/weights/" + std::to_string(i), "a weight");
+  };
+  EXPECT_SAYS(refusal_of(read_all), " unpacks to 1048576 bytes, those before it to ");
 }
 
 TEST(Archive, TextsThatAreNotWhatTheyShouldBe) {

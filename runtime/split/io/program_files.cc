@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/io/write_file.h"
 #include "runtime/split/io/pipe_json.h"
 #include "runtime/split/io/stored_tensors.h"
 

@@ -1,3 +1,4 @@
+#include "runtime/io/write_file.h"
 #include "runtime/split/io/program_files.h"
 
 #include <gtest/gtest.h>

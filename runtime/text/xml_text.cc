@@ -1,26 +1,11 @@
-#include "runtime/io/write_text.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "runtime/text/xml_text.h"
 
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <system_error>
-
-#include "runtime/error.h"
-#include "runtime/io/regular_file.h"
 
 namespace plumbline {
 namespace {
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
-  throw InputError("cannot write " + path.string() + ": " + reason);
-}
 
 /// Length of the well-formed UTF-8 sequence at the start of `text` if XML 1.0 allows its character; otherwise 0.
 size_t character_length(std::string_view text) {
@@ -41,52 +26,6 @@ size_t character_length(std::string_view text) {
 }
 
 }  // namespace
-
-void write_text_file(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp." + std::to_string(getpid());
-  std::error_code error;
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    if (!file) refuse(path, std::strerror(errno));
-    file.write(text.data(), static_cast<std::streamsize>(text.size()));
-    file.close();
-    if (!file) {
-      const std::string reason = std::strerror(errno);
-      std::filesystem::remove(temporary, error);
-      refuse(path, reason);
-    }
-  }
-  std::filesystem::rename(temporary, path, error);
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    refuse(path, error.message());
-  }
-}
-
-void append_text_file(const std::filesystem::path& path, std::string_view text) {
-  // Another program may have put a FIFO or a link in its place.
-  const int file =
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0666);
-  struct stat found{};
-  if (file < 0) {
-    const std::string reason = std::strerror(errno);
-    const bool is_other = lstat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
-    refuse(path, is_other ? "it is " + kind_of_file(found.st_mode) : reason);
-  }
-  std::string reason = fstat(file, &found) != 0 ? std::strerror(errno) : "";
-  if (reason.empty() && !S_ISREG(found.st_mode)) reason = "it is " + kind_of_file(found.st_mode);
-  while (reason.empty() && !text.empty()) {
-    const ssize_t count = write(file, text.data(), text.size());
-    if (count >= 0)
-      text.remove_prefix(static_cast<size_t>(count));
-    else if (errno != EINTR)
-      reason = std::strerror(errno);
-  }
-  if (close(file) != 0 && reason.empty()) reason = std::strerror(errno);
-  if (!reason.empty()) refuse(path, reason);
-}
 
 std::string xml_characters(std::string_view text) {
   std::string clean;

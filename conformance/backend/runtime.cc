@@ -3,11 +3,13 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include <optional>
+
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
+#include "conformance/backend/flight/rank_flight.h"
 #include "conformance/backend/measure.h"
 #include "conformance/backend/shared_job.h"
-#include "conformance/backend/told_waits.h"
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
@@ -20,8 +22,6 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/flight/flight_recorder.h"
-#include "runtime/transport/host_name.h"
 #include "runtime/transport/leftovers.h"
 #include "runtime/transport/threads.h"
 
@@ -57,25 +57,7 @@ transport::Deadline patient(const Job& job) {
   return transport::Deadline::patient(transport::from_seconds(job.timeout_seconds));
 }
 
-/// The log of this rank's last events, below rank 0's output folder; null on another host than rank 0's, whose clock
-/// differs, and where it cannot be written, since the run does not depend on it.
-std::unique_ptr<transport::flight::FlightLog> open_flight_log(const Job& job, transport::Transport& transport,
-                                                              const std::filesystem::path& out) {
-  const std::filesystem::path file = flight_log(out, transport.rank());
-  std::error_code none;
-  if (transport.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
-  // Ranks start at different times: rank 0's words also say that the folder exists.
-  const std::string host = transport::host_name();
-  if (transport::broadcast_text(transport, host, patient(job)) != host) return nullptr;
-  if (!std::filesystem::is_directory(file.parent_path(), none)) return nullptr;
-  try {
-    return std::make_unique<transport::flight::FlightLog>(file);
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
-void run_all(const Job& job, transport::Transport& transport, const std::filesystem::path& out,
+void run_all(const Job& job, RankFlight* flight, transport::Transport& transport, const std::filesystem::path& out,
              const OnEvent& on_event) {
   const auto report = [&](bool throughput, size_t index, bool done) {
     if (transport.rank() == 0) on_event({.throughput = throughput, .index = index, .done = done});
@@ -94,9 +76,8 @@ void run_all(const Job& job, transport::Transport& transport, const std::filesys
         watched.expect_none();
       }
     } catch (const TimeoutError& error) {
-      if (throughput) throw;
-      throw TimeoutError(error.what() +
-                         told_waits(out, job.ranks, /*killed=*/false, flight_page(out, job.cases[index])));
+      if (flight == nullptr) throw;
+      throw TimeoutError(error.what() + flight->told(flight_page(out, job.cases[index])));
     }
     const auto path_of = [&](int rank) {
       return throughput ? throughput_path(out, index, rank) : result_path(out, job.cases[index], rank);
@@ -116,10 +97,9 @@ void run_on_rank(const Job& job, transport::Transport& transport, const std::fil
   // Ranks share the cores; and with one thread each kernel adds up in one order.
   at::set_num_threads(1);
   try {
-    const std::unique_ptr<transport::flight::FlightLog> log = open_flight_log(job, transport, out);
-    const std::unique_ptr<transport::Transport> recorded =
-        log && job.throughput.empty() ? transport::flight::record_flight(transport, *log) : nullptr;
-    run_all(job, recorded ? *recorded : transport, out, on_event);
+    std::optional<RankFlight> flight;
+    if (job.throughput.empty()) flight.emplace(transport, out, patient(job));  // a log would be measured as well
+    run_all(job, flight ? &*flight : nullptr, flight ? flight->transport() : transport, out, on_event);
   } catch (const std::exception& error) {
     transport.abort(graph::error_text(error));
     throw;

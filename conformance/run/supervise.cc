@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "conformance/backend/told_waits.h"
+#include "conformance/backend/flight/told_waits.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
@@ -61,7 +61,8 @@ class Supervisor {
       settle(
           *running, result.timed_out ? Status::Timeout : Status::Error,
           (result.succeeded ? "ended in the middle of it, with exit code 0" + hidden : reason) +
-              (result.timed_out ? told_waits(out_, job_.ranks, /*killed=*/true, flight_page(out_, job_.cases[*running]))
+              (result.timed_out ? told_waits(read_flights(out_, job_.ranks), /*killed=*/true, out_,
+                            flight_page(out_, job_.cases[*running]))
                                 : ""));
     if (result.repeated_event) {  // another start would have it as well
       observer_.broken(with_log(ranks() + "failed: " + reason));

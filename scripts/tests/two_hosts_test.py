@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two hosts that share no folder and talk over TCP: namespaces of this machine with their own network, host name and mounts.
 
-PLUMBLINE names the program. Skipped unless this user may make such namespaces and mpirun is Open MPI's.
+PLUMBLINE names the program, HOSTILE_MPI_FILE the library of faults below MPI. Skipped unless this user may make such namespaces and mpirun is Open MPI's.
 """
 
 import os
@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 PROGRAM = os.environ['PLUMBLINE']
+LIBRARY = os.environ.get('HOSTILE_MPI_FILE')
 SOURCE = Path(__file__).resolve().parents[2]
 NAMES = ('near', 'far')
 NETWORK = '10.77.0.0/24'
@@ -146,6 +147,18 @@ class TwoHosts(unittest.TestCase):
         again = self.near('sh', '-c', line.split('repeat: ', 1)[1])
         self.assertEqual(again.returncode, 1, again.stdout)
         self.assertIn('FAIL exact-mlp-sum x 1f1b (2 ranks, mpi)', again.stdout)
+
+    @unittest.skipUnless(LIBRARY, 'HOSTILE_MPI_FILE names no library of faults')
+    def test_a_rank_that_stops_on_another_host_is_named(self):
+        """Ranks 1 and 3 are on the far host: rank 3 stops, and rank 1 tells over MPI that it waits for rank 2."""
+        faulty = self.launcher + f' env HOSTILE_MPI="stopped 3" LD_PRELOAD={LIBRARY}'
+        ran = self.plumbline('run', '--launcher', faulty, '--ranks', '4', '--case', 'exact-mlp-sum', '--schedule', 'gpipe', '--timeout', '4',
+                             '--report', 'stopped')
+        self.assertEqual(ran.returncode, 1, ran.stdout)
+        self.assertRegex(ran.stdout, r'ranks 0, 1, 2 wait for rank 3, which left no events \(see ')
+        page = self.near('cat', 'stopped/results/mpi-4/logs/gpipe/exact-mlp-sum/flight.txt').stdout
+        self.assertRegex(page, r'rank 1 waits for rank 2 since \d')
+        self.assertRegex(page, r'\n *-?[0-9.]+ s  a send to rank 2 is posted')
 
     def test_doctor_tells_the_hosts(self):
         found = self.plumbline('doctor', '--ranks', '4', '--launcher', self.launcher)

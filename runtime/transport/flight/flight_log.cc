@@ -37,6 +37,13 @@ bool is_event(const Event& bytes) {
 
 }  // namespace
 
+FlightLog::FlightLog() {
+  void* memory = mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw Error(std::string("no memory for a flight log: ") + std::strerror(errno));
+  memory_ = static_cast<Memory*>(memory);
+  std::memcpy(memory_->magic, kMagic, sizeof kMagic);
+}
+
 FlightLog::FlightLog(const std::filesystem::path& file) {
   const auto fail = [&](const char* call) {
     throw Error("cannot write the flight log " + file.string() + ": " + call + ": " + std::strerror(errno));
@@ -62,7 +69,13 @@ void FlightLog::add(const Event& event) {
   memory_->added.store(index + 1, std::memory_order_release);
 }
 
-std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file) {
+std::span<const std::byte> FlightLog::bytes() const {
+  return {reinterpret_cast<const std::byte*>(memory_), sizeof(Memory)};
+}
+
+const size_t kFlightLogBytes = sizeof(FlightLog::Memory);
+
+std::optional<std::vector<Event>> decode_flight_log(std::span<const std::byte> bytes) {
   // The same layout without the atomic, which cannot be copied.
   struct Copy {
     char magic[16];
@@ -70,14 +83,9 @@ std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& f
     Event events[kFlightEvents];
   };
   static_assert(sizeof(Copy) == sizeof(FlightLog::Memory));
+  if (bytes.size() != sizeof(Copy)) return std::nullopt;
   const auto copy = std::make_unique<Copy>();
-  try {
-    const RegularFile opened(file.parent_path(), file.filename());
-    if (opened.size() != sizeof(Copy)) return std::nullopt;
-    opened.read(0, copy.get(), sizeof(Copy));
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
+  std::memcpy(static_cast<void*>(copy.get()), bytes.data(), bytes.size());
   if (std::memcmp(copy->magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
   const uint64_t added = copy->added;
   // The writer may have ended while it replaced the oldest one.
@@ -90,6 +98,18 @@ std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& f
     events.back().what[sizeof Event::what - 1] = 0;
   }
   return events;
+}
+
+std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file) {
+  try {
+    const RegularFile opened(file.parent_path(), file.filename());
+    if (opened.size() != kFlightLogBytes) return std::nullopt;
+    std::vector<std::byte> bytes(kFlightLogBytes);
+    opened.read(0, bytes.data(), bytes.size());
+    return decode_flight_log(bytes);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace plumbline::transport::flight

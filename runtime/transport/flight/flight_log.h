@@ -4,9 +4,11 @@
 // A log holds kFlightEvents events; a new one replaces the oldest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace plumbline::transport::flight {
@@ -34,6 +36,8 @@ struct Event {
 /// Writes the log of one rank. Not thread-safe.
 class FlightLog {
  public:
+  /// In the memory of this process only, for a rank whose files no other one could read. Throws Error without memory.
+  FlightLog();
   /// Replaces `file`. Throws Error if it cannot be written.
   explicit FlightLog(const std::filesystem::path& file);
   ~FlightLog();
@@ -42,14 +46,23 @@ class FlightLog {
 
   void add(const Event& event);
 
+  /// As they are in the file, kFlightLogBytes.
+  std::span<const std::byte> bytes() const;
+
   struct Memory;
 
  private:
   Memory* memory_;
 };
 
-/// The events in a file, oldest first; nullopt if it is no log. An event that was being written is left out, and bytes
-/// that are none.
+/// The bytes of every log.
+extern const size_t kFlightLogBytes;
+
+/// The events in the bytes of a log, oldest first; nullopt if they are none. An event that was being written is left out,
+/// and bytes that are none.
+std::optional<std::vector<Event>> decode_flight_log(std::span<const std::byte> bytes);
+
+/// The same of a file.
 std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file);
 
 }  // namespace plumbline::transport::flight

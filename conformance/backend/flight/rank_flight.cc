@@ -1,0 +1,66 @@
+#include "conformance/backend/flight/rank_flight.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "conformance/backend/flight/told_waits.h"
+#include "conformance/protocol/report_folder.h"
+#include "runtime/error.h"
+#include "runtime/transport/clock_offset.h"
+#include "runtime/transport/collectives.h"
+#include "runtime/transport/flight/flight_recorder.h"
+#include "runtime/transport/host_name.h"
+
+namespace plumbline::conformance {
+namespace {
+
+/// How long a rank whose wait has ended by its deadline waits for the logs of the others.
+constexpr std::chrono::seconds kForAnswers{3};
+
+/// Rank 0's host, and whether a rank is on another one. Rank 0's words also say that its folder exists.
+struct Hosts {
+  std::string of_rank_0;
+  bool several = false;
+};
+
+Hosts find_hosts(transport::Transport& transport, const std::string& own, const transport::Deadline& deadline) {
+  const auto all = transport::gather_bytes(transport, 0, std::as_bytes(std::span(own)), deadline);
+  const bool several = std::ranges::any_of(all, [&](const std::vector<std::byte>& host) {
+    return !std::ranges::equal(host, std::as_bytes(std::span(own)));
+  });
+  return {transport::broadcast_text(transport, own, deadline), transport::agree_on(transport, several, deadline) != 0};
+}
+
+}  // namespace
+
+RankFlight::RankFlight(transport::Transport& inner, const std::filesystem::path& out,
+                       const transport::Deadline& patience)
+    : out_(out), inner_(&inner) {
+  std::error_code none;
+  const std::filesystem::path file = flight_log(out, inner.rank());
+  if (inner.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
+  const std::string own = transport::host_name();
+  const Hosts hosts = find_hosts(inner, own, patience);
+  const double ahead =
+      hosts.several ? transport::correction(transport::measure_clock_offset(inner, patience)) : 0;
+  try {
+    log_ = own == hosts.of_rank_0 ? std::make_unique<transport::flight::FlightLog>(file)
+                                  : std::make_unique<transport::flight::FlightLog>();
+  } catch (const Error&) {
+    // Without a log this rank still answers that it has none.
+  }
+  if (hosts.several) {
+    shared_ = std::make_unique<transport::flight::SharedFlights>(inner, log_.get(), ahead);
+    inner_ = shared_.get();
+  }
+  if (log_) recorded_ = transport::flight::record_flight(*inner_, *log_);
+}
+
+std::string RankFlight::told(const std::filesystem::path& page) {
+  return told_waits(shared_ ? shared_->ask(kForAnswers) : read_flights(out_, inner_->size()), /*killed=*/false, out_,
+                    page);
+}
+
+}  // namespace plumbline::conformance

@@ -147,6 +147,24 @@ TEST(EngineFault, StageThatThrows) {
       }
 }
 
+TEST(EngineFault, HookThatThrows) {
+  constexpr int kLast = 3;  // whose backward is the first
+  for (bool halves : {false, true})
+    for (const schedule::Schedule& whole : {schedule::make_schedule("1f1b", 4, 3), placed({0, 1, 1, 0}, 2, 3)}) {
+      const schedule::Schedule schedule = halves ? halved(whole, {.lag = [](int) { return 1; }}) : whole;
+      SCOPED_TRACE(schedule.name + (halves ? " in halves" : ""));
+      bool broken = false;
+      Fleet fleet("tied", schedule);
+      for (const at::Tensor& parameter : fleet.nets[schedule.rank_of(kLast, 0)]->parameters())
+        parameter.register_hook([&broken](const at::Tensor& grad) {
+          if (broken) throw std::runtime_error("the disk is on fire");
+          return grad;
+        });
+      expect_fire(fails_in_second_step<Error>(fleet, "tied", broken), schedule,
+                  {kLast, halves ? schedule::ActionType::W : schedule::ActionType::B, 0});
+    }
+}
+
 TEST(EngineFault, StageThatThrowsInAHalf) {
   for (bool weight : {false, true})
     for (int culprit : {0, 1, 2, 3})

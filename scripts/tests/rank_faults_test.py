@@ -88,6 +88,12 @@ class RankFaults(unittest.TestCase):
                 self.assertEqual(verdicts[SECOND][0], 'pass' if status == 'fail' else status, verdicts)
 
     @unittest.skipUnless(IN_FULL, 'in scripts/nightly')
+    def test_a_rank_that_stops_after_the_last_case_costs_none(self):
+        code, printed, verdicts = self.run_with('stopped-at-the-end')
+        self.assertEqual((code, {status for status, _ in verdicts.values()}), (1, {'pass'}), printed)
+        self.assertRegex(printed, 'BROKEN .*rank 0: another rank has not left MPI within 60 s; it is stopped or lost')
+
+    @unittest.skipUnless(IN_FULL, 'in scripts/nightly')
     def test_a_rank_that_dies_after_the_last_case_costs_none(self):
         code, printed, verdicts = self.run_with('killed-at-the-end')
         self.assertEqual((code, {status for status, _ in verdicts.values()}), (1, {'pass'}), printed)

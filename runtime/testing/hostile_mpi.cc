@@ -1,10 +1,10 @@
 // Faults of one rank below an MPI program, by MPI's profiling interface: a library that is preloaded into the ranks,
-// with HOSTILE_MPI="FAULT RANK".
+// with HOSTILE_MPI="FAULT RANK" or "FAULT RANK MESSAGE"; MESSAGE counts from 1, and is the fourth by default.
 //
 //   killed-at-start, killed-sending, killed-receiving, killed-at-the-end    by SIGKILL
 //   stopped-at-the-end                                                      when it leaves MPI
-//   stopped, slow, out-of-memory                                            from the fourth message that it sends
-//   dropped, doubled, reordered, cut, longer, wrong-tag, wrong-bytes        the fourth message that it sends
+//   stopped, slow, out-of-memory                                            from that message on that it sends
+//   dropped, doubled, reordered, cut, longer, wrong-tag, wrong-bytes        that message that it sends
 //
 // Only messages of tensors count: the tags of collectives are far above theirs.
 #include <mpi.h>
@@ -21,20 +21,29 @@
 
 namespace {
 
-constexpr int kHighestTag = 1'000'000, kMessage = 4;
+constexpr int kHighestTag = 1'000'000;
 constexpr int kLooksForAMessage = 3;  // in vain, until the rank waits
 
-bool is_fault(const char* name) {
-  static const std::string chosen = [] {
+struct Chosen {
+  std::string fault;  ///< of this rank; empty: none
+  int message = 4;
+};
+
+const Chosen& chosen() {
+  static const Chosen all = [] {
     const char *given = std::getenv("HOSTILE_MPI"), *own = std::getenv("OMPI_COMM_WORLD_RANK");
     if (own == nullptr) own = std::getenv("PMI_RANK");
     std::istringstream words(given == nullptr ? "" : given);
-    std::string fault, rank;
-    words >> fault >> rank;
-    return own != nullptr && rank == own ? fault : "";
+    std::string rank;
+    Chosen read, none;
+    words >> read.fault >> rank;
+    if (int message = 0; words >> message) read.message = message;
+    return own != nullptr && rank == own ? read : none;
   }();
-  return chosen == name;
+  return all;
 }
+
+bool is_fault(const char* name) { return chosen().fault == name; }
 
 void end_with(int signal) { kill(getpid(), signal); }
 
@@ -67,7 +76,7 @@ struct Message {
   }
 };
 
-/// The faults of the fourth message; `message` is what is sent.
+/// The faults of the chosen message; `message` is what is sent.
 void change(Message& message) {
   if (is_fault("killed-sending")) end_with(SIGKILL);
   if (is_fault("stopped")) end_with(SIGSTOP);
@@ -115,16 +124,17 @@ int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, M
   Message message{data, count, type, to, tag, comm};
   if (tag >= kHighestTag) return message.send(request);
   ++sent;
-  if (sent == kMessage && is_fault("reordered")) {
+  const int number = chosen().message;
+  if (sent == number && is_fault("reordered")) {
     message.copy();
     held = message;
     message.to = MPI_PROC_NULL;
-  } else if (sent == kMessage) {
+  } else if (sent == number) {
     change(message);
   }
-  if (sent >= kMessage && is_fault("slow")) usleep(10'000);
+  if (sent >= number && is_fault("slow")) usleep(10'000);
   const int code = message.send(request);
-  if (sent == kMessage + 1 && held.data != nullptr) held.send();
+  if (sent == number + 1 && held.data != nullptr) held.send();
   return code;
 }
 

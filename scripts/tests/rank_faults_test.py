@@ -87,6 +87,19 @@ class RankFaults(unittest.TestCase):
                 # In a new start the fourth message is again the last one of a case.
                 self.assertEqual(verdicts[SECOND][0], 'pass' if status == 'fail' else status, verdicts)
 
+    def test_a_death_under_mpirun_itself_keeps_what_was_judged(self):
+        """The sixth message belongs to the second case. Without a runner beside it mpirun ends the whole run."""
+        environment = {**os.environ, 'HOSTILE_MPI': 'killed-sending 1 6', 'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
+        with tempfile.TemporaryDirectory() as folder:
+            ran = subprocess.run(['mpirun', '-n', '2', 'env', f'LD_PRELOAD={LIBRARY}', PROGRAM, 'run', '--case', f'{FIRST},{SECOND}', '--schedule', 'gpipe',
+                                  '--report', f'{folder}/report'], capture_output=True, text=True, timeout=SECONDS, env=environment)
+            self.assertRegex(ran.stdout + ran.stderr, KILLED)
+            checked = subprocess.run([PROGRAM, 'check', f'{folder}/report'], capture_output=True, text=True, timeout=SECONDS)
+            verdicts = [json.loads(line) for line in Path(folder, 'report/results.jsonl').read_text(encoding='utf-8').splitlines()]
+        self.assertEqual([(v['case'], v['status']) for v in verdicts], [(FIRST, 'pass')])
+        self.assertIn('+ pass 1   ? not-run 1', checked.stdout)
+        self.assertIn('the folder is consistent', checked.stdout)
+
     @unittest.skipUnless(IN_FULL, 'in scripts/nightly')
     def test_a_rank_that_stops_after_the_last_case_costs_none(self):
         code, printed, verdicts = self.run_with('stopped-at-the-end')

@@ -1,6 +1,8 @@
 """Tests of scripts/docs/check and make: a small tree of pages with a program that is a shell script."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -204,6 +206,20 @@ class Numbers(unittest.TestCase):
         bars = [bar for bar in picture.iter(name + 'rect') if bar.get('width') == str(frameworks.BAR_WIDTH)]
         heights = [float(bar.get('height')) for bar in bars]
         self.assertEqual([round(100 * height / sum(heights[:3])) for height in heights], [60, 10, 30, 11, 2, 87, 0, 95, 5])
+
+
+class Glossary(unittest.TestCase):
+    def test_every_status_of_the_wheel_is_explained(self):
+        said = set()
+        for module in ('judge', 'report_folder', 'run'):
+            source = (HERE.parents[1] / f'conformance/python/plumbline_case/{module}.py').read_text(encoding='utf-8')
+            said |= {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)
+                     and isinstance(node.value, str) and re.fullmatch('[A-Z]{4,}|[A-Z]+ [A-Z]+', node.value)}
+        self.assertLessEqual({'PASS', 'NOT JUDGED', 'NOT RUN', 'XFAIL'}, said)  # the search finds them
+        page = (HERE.parents[1] / 'docs/glossary.md').read_text(encoding='utf-8')
+        explained = {word for table in results.tables(page) for row in table for title in ('status', 'word')
+                     for word in row.get(title, '').split(', ')}
+        self.assertEqual(said - explained, set())
 
 
 class Speed(unittest.TestCase):

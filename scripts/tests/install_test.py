@@ -67,9 +67,10 @@ def install_by_script(build, home):
         run(SOURCE / 'scripts' / 'install', prefix, env={**os.environ, 'DESTDIR': str(home / 'destdir')})
     finally:
         run('meson', 'configure', build, f'-Dprefix={before}')
-    if prefix.exists():
-        fail(f'{prefix} was written in spite of DESTDIR')
-    return (home / 'destdir' / prefix.relative_to('/')).rename(home / 'moved')
+    installed = home / 'destdir' / prefix.relative_to('/')
+    if prefix.exists() or not installed.is_dir():
+        fail(f'scripts/install {prefix} with DESTDIR={home}/destdir did not install to {installed}')
+    return installed.rename(home / 'moved')
 
 
 def pkg_config(tree, *words):
@@ -156,8 +157,9 @@ def main():
     check = {'tree': tree, 'script': tree, 'pkg-config': with_pkg_config, 'meson': with_meson, 'cmake': with_cmake}[way]
     if way == 'cmake':
         find('cmake')
-    compiler = os.environ.get('CXX', 'g++')
-    os.environ['CXX'] = f'ccache {compiler}' if shutil.which('ccache') else compiler
+    if way != 'script':  # for which another CXX than the build's would be another build
+        compiler = os.environ.get('CXX', 'g++')
+        os.environ['CXX'] = f'ccache {compiler}' if shutil.which('ccache') else compiler
     home = build / 'installed' / way
     check((install_by_script if way == 'script' else install)(build, home), home)
     shutil.rmtree(home)  # after a success: archives are large

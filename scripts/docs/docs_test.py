@@ -1,6 +1,8 @@
 """Tests of scripts/docs/check and make: a small tree of pages with a program that is a shell script."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import frameworks
+import generated
 import pages
 import results
 import speed
@@ -27,18 +30,37 @@ case "$*" in
 esac
 '''
 RESULTS = '''
-| stages | PyTorch | ranks | cases | runs | pass | waived | unsupported | skipped |
-|---|---|---|---|---|---|---|---|---|
-| static | 2.9.0 | 2 | core, 10 | 10 | 5 | 2 | 3 |  |
-| manual | 2.15.0 | 2 | core, 10 | 10 | 6 | 1 | 3 |  |
-| manual | 2.15.0 | 2 | smoke | 3 | 1 | 1 | 1 |  |
-| manual | 2.15.0 | 4 | core, 10 | 10 | 7 | 1 | 2 |  |
+| stages | PyTorch | ranks | cases | recorded | runs | pass | waived | unsupported | skipped |
+|---|---|---|---|---|---|---|---|---|---|
+| static | 2.15.0 | 2 | core, 10 | 2 May 2020 | 10 | 5 | 2 | 3 |  |
+| manual | 2.9.0 | 2 | core, 10 | 2 May 2020 | 10 | 4 | 3 | 3 |  |
+| manual | 2.15.0 | 4 | core, 10 | 2 May 2020 | 10 | 7 | 1 | 2 |  |
+| manual | 2.15.0 | 2 | smoke | 2 May 2020 | 3 | 1 | 1 | 1 |  |
+| manual | 2.15.0 | 2 | core, 12 | 3 May 2020 | 20 | 11 | 2 | 7 |  |
 '''
 HALL = '''
+## torch.distributed.pipelining
+
 | what goes wrong | 2.15.0 | 2.9.0 | script |
 |---|---|---|---|
 | a wrong sum | silent | - | `a.py` |
 | fails | loud | loud | `b.py` |
+
+## Mine
+
+| what | 2.0 | 1.0 |
+|---|---|---|
+| a | silent | - |
+| b | - | loud |
+| c | loud | loud |
+'''
+ENGINES = '''
+| chapter | [torch.distributed.pipelining (manual stages) 2.15.0](a.md) | [Mine (fast) 2.0](b.md) | [Mine (slow) 2.0](b.md) | [Mine 1.0](b.md) |
+|---|---|---|---|---|
+| one | 6 · 0 · 0 | 1 · 1 · 4 | 6 · 0 · 0 | 0 · 6 · 0 |
+| **all** | **60 · 10 · 30** | **11 · 2 · 87** | **97 · 2 · 1** | **0 · 95 · 5** |
+
+Recorded on 4 May 2020, with care.
 '''
 
 
@@ -111,6 +133,17 @@ class Tree(unittest.TestCase):
         self.expect(1, 'README.md:1: the block is never closed', '```sh\nplumbline greet\n')
         self.expect(1, 'README.md:2: output without a command', '```console\nhello\n```\n')
 
+    def test_without_plumbline_bench_its_commands_are_listed_as_skipped(self):
+        page = '```sh\nplumbline bench speed\n```\nSee `build/plumbline bench --fast` and `plumbline-bench speed`.\n'
+        reason = 'skipped, there is no plumbline-bench beside the program'
+        code, output = self.check(page)
+        self.assertEqual(code, 0, output)
+        for line in (f'README.md:2: plumbline bench speed: {reason}', f'README.md:4: build/plumbline bench --fast: {reason}',
+                     f'README.md:4: plumbline-bench speed: {reason}', 'docs: 3 not run, 3 skipped'):
+            self.assertIn(line, output)
+        (self.root / 'build/plumbline-bench').touch()
+        self.expect(1, 'README.md:2: no subcommand bench', page)
+
     def test_a_file_is_there_for_later_commands(self):
         self.expect(0, '1 run', '<!-- file: new/my.txt -->\n```text\nhi\n```\n\n```sh\ngrep hi new/my.txt\n```\n')
 
@@ -125,9 +158,9 @@ class Tree(unittest.TestCase):
 
     def test_an_entry_that_no_page_uses_is_found(self):
         (self.root / 'scripts/docs/commands.toml').write_text('[[command]]\ncommand = "plumbline part"\nnot_run = "gone"\n')
-        (self.root / 'docs/torch_pipelining.md').write_text(RESULTS)
-        (self.root / 'docs/hall_of_bugs.md').write_text(HALL)
         (self.root / 'CHANGELOG.md').write_text('')
+        for file, text in {'torch_pipelining': RESULTS, 'hall_of_bugs': HALL, 'engines': ENGINES, 'benchmarks': ''}.items():
+            (self.root / f'docs/{file}.md').write_text(text)
         for file in ('meson.build', 'conformance/INTERPRETING.md', 'conformance/protocol/protocol.h',
                      'conformance/export/opset.h', 'conformance/corpus.lock', 'bench/results.jsonl'):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
@@ -135,31 +168,58 @@ class Tree(unittest.TestCase):
         done = subprocess.run([HERE / 'check', '--root', self.root], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn('commands.toml:1: on no page: plumbline part', done.stdout)
+        self.assertIn('docs/frameworks.svg:1: not current', done.stdout)
+        self.assertIn('not run: docs/cli.md:1: skipped, there is no plumbline-bench', done.stdout)
+        self.assertNotIn('docs/cli.md:1: not current', done.stdout)
+        (self.root / 'build/plumbline-bench').touch()
+        done = subprocess.run([HERE / 'check', '--root', self.root], capture_output=True, text=True)
         self.assertIn('docs/cli.md:1: not current', done.stdout)
 
 
 class Numbers(unittest.TestCase):
-    def test_columns_are_sorted_by_version_and_of_the_profile_core(self):
-        self.assertEqual([(column.stages, column.version, column.counts['pass']) for column in results.columns(RESULTS, 2)],
-                         [('manual', '2.15.0', 6), ('static', '2.9.0', 5)])
+    def test_an_engine_has_one_column_for_each_version(self):
+        self.assertEqual([(column.engine, column.setting, column.version, *column.counts.values()) for column in results.columns(ENGINES)],
+                         [('torch.distributed.pipelining', 'manual stages', '2.15.0', 60, 10, 30), ('Mine', 'fast', '2.0', 11, 2, 87),
+                          ('Mine', '', '1.0', 0, 95, 5)])
 
-    def test_bugs_are_counted_by_version(self):
-        self.assertEqual(results.bugs(HALL, '2.15.0'), (2, 1))
-        self.assertEqual(results.bugs(HALL, '2.9.0'), (1, 0))
+    def test_bugs_are_counted_by_engine_and_version(self):
+        self.assertEqual(results.bugs(HALL), {('torch.distributed.pipelining', '2.15.0'): (2, 1), ('Mine', '1.0'): (2, 0),
+                                              ('torch.distributed.pipelining', '2.9.0'): (1, 0), ('Mine', '2.0'): (2, 1)})
 
-    def test_bugs_of_other_engines_are_those_of_their_newest_version(self):
-        mine = '| what | 2.0 | 1.0 |\n|---|---|---|\n| a | silent | - |\n| b | - | loud |\n| c | loud | loud |\n'
-        other = f'\n## PyTorch\n{HALL}\n## Mine\n\n{mine}'
-        self.assertEqual(results.bugs_elsewhere(other), [('Mine', 2, 1)])
+    def test_the_readme_says_when_and_of_which_versions(self):
+        self.assertEqual(' '.join(generated.found_in_pytorch(RESULTS, HALL).split()),
+                         'In `torch.distributed.pipelining` of PyTorch 2.15.0 it found **2 bugs**: 1 give wrong gradients, losses or '
+                         'outputs **without an error**, 1 end in an exception, an abort or a hang. On 3 May 2020, 12 cases made 20 runs '
+                         "on two ranks (a run is a case under a schedule). PyTorch's `PipelineStage` accepts 13 of them; in 2 of these "
+                         'one of the bugs occurs. It also found 2 in Mine 2.0 (1 silent): [engine by engine](docs/engines.md).')
 
     def test_the_picture_shows_every_number_and_is_low_enough(self):
-        picture = ElementTree.fromstring(frameworks.svg(RESULTS, HALL))
+        picture = ElementTree.fromstring(frameworks.svg(ENGINES, HALL))
         self.assertLessEqual(int(picture.get('height')), 450)
-        words = [text.text for text in picture.iter('{http://www.w3.org/2000/svg}text')]
-        for word in ('6', '1', '3', '5', '2', 'PyTorch 2.15.0', 'PyTorch 2.9.0', '2 bugs, 1 silent'):
+        name = '{http://www.w3.org/2000/svg}'
+        words = [text.text for text in picture.iter(name + 'text')]
+        shown = ['60', '10', '30', '11', '2', '87', '0', '95', '5', 'PyTorch', '2.15.0', 'Mine', '2.0', '1.0', '2 bugs, 1 silent']
+        for word in [*shown, '2 bugs, 0 silent', "100 cases on two ranks under the engine's own 1F1B (DualPipe: its own order), "
+                                                 'recorded on 4 May 2020']:
             self.assertIn(word, words)
-        heights = [float(bar.get('height')) for bar in picture.iter('{http://www.w3.org/2000/svg}rect')][1:4]
-        self.assertEqual([round(height / sum(heights), 2) for height in heights], [0.6, 0.1, 0.3])
+        self.assertNotIn('97', words)
+        bars = [bar for bar in picture.iter(name + 'rect') if bar.get('width') == str(frameworks.BAR_WIDTH)]
+        heights = [float(bar.get('height')) for bar in bars]
+        self.assertEqual([round(100 * height / sum(heights[:3])) for height in heights], [60, 10, 30, 11, 2, 87, 0, 95, 5])
+
+
+class Glossary(unittest.TestCase):
+    def test_every_status_of_the_wheel_is_explained(self):
+        said = set()
+        for module in ('judge', 'report_folder', 'run'):
+            source = (HERE.parents[1] / f'conformance/python/plumbline_case/{module}.py').read_text(encoding='utf-8')
+            said |= {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)
+                     and isinstance(node.value, str) and re.fullmatch('[A-Z]{4,}|[A-Z]+ [A-Z]+', node.value)}
+        self.assertLessEqual({'PASS', 'NOT JUDGED', 'NOT RUN', 'XFAIL'}, said)  # the search finds them
+        page = (HERE.parents[1] / 'docs/glossary.md').read_text(encoding='utf-8')
+        explained = {word for table in results.tables(page) for row in table for title in ('status', 'word')
+                     for word in row.get(title, '').split(', ')}
+        self.assertEqual(said - explained, set())
 
 
 class Speed(unittest.TestCase):
@@ -171,14 +231,19 @@ class Speed(unittest.TestCase):
 
     def test_the_newest_run_that_has_a_figure_is_shown(self):
         first, *rest = speed.ROWS
-        table = speed.table(self.history((10, speed.ROWS, [5e-3]), (12, [first], [4e-6, 2e-6, 3e-6, 1e-6, 9e-6])))
+        history = self.history((10, speed.ROWS, [5e-3]), (12, [first], [4e-6, 2e-6, 3e-6, 1e-6, 9e-6]))
+        table = speed.table(history, speed.ROWS)
         self.assertIn(f'| {first[0]} | 3 µs | 2 µs to 4 µs |', table)
         self.assertIn(f'| {rest[0][0]} | 5 ms |  |', table)
         self.assertIn('Measured until 2026-11-12, commits c12 (modified), c10,\nh, shared', table)
 
     def test_a_row_without_a_measurement_is_an_error(self):
         with self.assertRaises(KeyError):
-            speed.table(self.history((10, speed.ROWS[1:], [1])))
+            speed.table(self.history((10, speed.ROWS[1:], [1])), speed.ROWS)
+
+    def test_the_readme_has_some_of_the_rows(self):
+        table = speed.table(self.history((10, speed.ROWS, [5e-3])), speed.IN_README)
+        self.assertEqual([row[0] in table for row in speed.ROWS], [row in speed.IN_README for row in speed.ROWS])
 
 
 class Lines(unittest.TestCase):

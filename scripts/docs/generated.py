@@ -1,6 +1,7 @@
-"""The files that scripts/docs/make makes, and the parts of README.md and CHANGELOG.md."""
+"""The files that scripts/docs/make makes, and the parts of README.md, CHANGELOG.md and docs/benchmarks.md."""
 
 import re
+import textwrap
 
 import cli_page
 import frameworks
@@ -8,22 +9,29 @@ import results
 import speed
 import versions
 
-VERSION = '2.15.0'  # of PyTorch, in the README's first sentences
+PYTORCH, VERSION = 'torch.distributed.pipelining', '2.15.0'  # in the README's first sentences
 
 
 def found_in_pytorch(page, hall):
-    count, silent = results.bugs(hall, VERSION)
-    column = results.columns(page, 2)[0]
-    possible = column.counts['pass'] + column.counts['waived']
-    return (f'In `torch.distributed.pipelining` of PyTorch {VERSION} it found **{count} bugs**: {silent} give wrong gradients, '
-            f'losses or outputs\n**without an error**, {count - silent} end in an exception, an abort or a hang. Of {possible} '
-            f'runs on two ranks (a test case under a schedule)\nthat its `PipelineStage` accepts, {column.counts["waived"]} go '
-            'wrong because of these bugs.' + found_elsewhere(hall))
+    """The README's numbers; the arguments are the texts of docs/torch_pipelining.md and docs/hall_of_bugs.md."""
+    bugs, row = results.bugs(hall), results.core_runs(page, VERSION)
+    count, silent = bugs[PYTORCH, VERSION]
+    accepted = int(row['pass']) + int(row['waived'])
+    return '\n'.join(textwrap.wrap(
+        f'In `{PYTORCH}` of PyTorch {VERSION} it found **{count} bugs**: {silent} give wrong gradients, losses or outputs **without '
+        f'an error**, {count - silent} end in an exception, an abort or a hang. On {row["recorded"]}, {row["cases"].split()[-1]} '
+        f'cases made {row["runs"]} runs on two ranks (a run is a case under a schedule). PyTorch\'s `PipelineStage` accepts '
+        f'{accepted} of them; in {row["waived"]} of these one of the bugs occurs.{found_elsewhere(bugs)}',
+        122, break_on_hyphens=False, break_long_words=False))
 
 
-def found_elsewhere(hall):
-    words = [f'{count} in {engine} ({silent} silent)' for engine, count, silent in results.bugs_elsewhere(hall)]
-    return f'\nThe same cases found {", ".join(words)}:\n[engine by engine](docs/engines.md).' if words else ''
+def found_elsewhere(bugs):
+    """A sentence about the newest version of each other engine."""
+    newest = {}
+    for (engine, version), (count, silent) in bugs.items():
+        newest.setdefault(engine, f'{count} in {engine} {version} ({silent} silent)')
+    words = [sentence for engine, sentence in newest.items() if engine != PYTORCH]
+    return f' It also found {", ".join(words)}: [engine by engine](docs/engines.md).' if words else ''
 
 
 def with_part(text, part, name=''):
@@ -33,10 +41,14 @@ def with_part(text, part, name=''):
 
 
 def texts(root, help_texts):
-    """{path: the text that the file should have}."""
-    page, hall = ((root / 'docs' / name).read_text(encoding='utf-8') for name in ('torch_pipelining.md', 'hall_of_bugs.md'))
-    readme, changelog = ((root / name).read_text(encoding='utf-8') for name in ('README.md', 'CHANGELOG.md'))
-    readme = with_part(readme, found_in_pytorch(page, hall))
-    readme = with_part(readme, speed.table((root / 'bench/results.jsonl').read_text(encoding='utf-8')), 'speed')
-    return {'docs/cli.md': cli_page.page(help_texts), 'docs/frameworks.svg': frameworks.svg(page, hall),
-            'README.md': readme, 'CHANGELOG.md': with_part(changelog, versions.table(root))}
+    """{path: the text that the file should have}; without docs/cli.md if the help of `plumbline bench` is missing."""
+    def text(name):
+        return (root / name).read_text(encoding='utf-8')
+
+    hall, history = text('docs/hall_of_bugs.md'), text('bench/results.jsonl')
+    readme = with_part(text('README.md'), found_in_pytorch(text('docs/torch_pipelining.md'), hall))
+    readme = with_part(readme, speed.table(history, speed.IN_README), 'speed')
+    cli = {'docs/cli.md': cli_page.page(help_texts)} if help_texts.has_bench else {}
+    return {**cli, 'docs/frameworks.svg': frameworks.svg(text('docs/engines.md'), hall), 'README.md': readme,
+            'CHANGELOG.md': with_part(text('CHANGELOG.md'), versions.table(root)),
+            'docs/benchmarks.md': with_part(text('docs/benchmarks.md'), speed.table(history, speed.ROWS), 'speed')}

@@ -14,6 +14,7 @@ def subcommands_of(text):
 class Help:
     def __init__(self, program):
         self.program, self.texts = program, {}
+        self.has_bench = program.with_name('plumbline-bench').exists()  # not built without Google Benchmark
 
     def of(self, words=()):
         """The help of a subcommand, (): of the program. Throws CalledProcessError if there is no such subcommand."""

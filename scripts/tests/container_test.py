@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks scripts/Containerfile without a container engine; exit 77: not a Debian, whose packages the file names.
 
-usage: container_test.py PROGRAM
+usage: container_test.py PROGRAM...
 
 Every script that a step runs exists and knows the step's options; every file that a step copies is in the sources or
-made by an earlier step; and the packages of the last stage bring every library that PROGRAM loads, and mpirun.
+made by an earlier step. Of the libraries that the PROGRAMs load, the packages of the last stage bring those of the system
+(and mpirun), and the step that copies LibTorch's finds each of these.
 """
 
 import os
@@ -81,16 +82,39 @@ def owner(path):
     return fail(f'{path} is of no package')
 
 
-def check_packages(last, program):
+def libraries_of(program):
+    """The libraries that a program loads, as paths where it has found them."""
+    places = [place or name for name, place in re.findall(r'^\s*(\S+)(?: => (\S+))?', output('ldd', program), re.MULTILINE)]
+    if 'not' in places:
+        fail(f'{program} does not find a library')
+    return places
+
+
+def check_libtorch(steps, programs):
+    """Runs the commands of the step that finds LibTorch's libraries, with the places of this machine."""
+    loaded = {file for program in programs for file in libraries_of(program)}
+    folder = next((os.path.dirname(file) for file in sorted(loaded) if os.path.basename(file).startswith('libtorch')), None)
+    if not folder:
+        fail(f'none of {", ".join(programs)} loads LibTorch')
+    needed = {file for file in loaded if file.startswith(folder + '/')}
+    home = next(argument.split('=')[1] for step, argument in steps if step == 'ENV' and argument.startswith('PLUMBLINE_HOME='))
+    listing = next(argument for step, argument in steps if step == 'RUN' and 'ldd ' in argument)
+    listing = listing.split('&& ')[-1].rpartition('| xargs')[0]
+    for place, here in ((home, folder), *(('/opt/plumbline/bin/' + Path(program).name, program) for program in programs)):
+        listing = re.sub(rf'{re.escape(place)}(?![\w-])', here, listing)
+    missing = needed - set(output('bash', '-o', 'pipefail', '-c', listing).split())
+    if missing:
+        fail(f'the image lacks {", ".join(sorted(missing))}, which a program loads; the step lists with: {listing}')
+    print(f'{len(needed)} libraries of LibTorch are listed')
+
+
+def check_packages(last, programs):
     packages = re.search(r'--no-install-recommends ([^&]+)', ' '.join(argument for step, argument in last if step == 'RUN')).group(1).split()
     here = installed_with(packages + ['libc6', 'libstdc++6'])  # apt itself needs these two
-    files = [shutil.which('mpirun')]
-    for name, place in re.findall(r'^\s*(\S+)(?: => (\S+))?', output('ldd', program), re.MULTILINE):
-        if place == 'not':
-            fail(f'{program} does not find {name}')
-        if PACKAGED.match(place or name):
-            files.append(place or name)
-    for file in filter(None, files):
+    files = {file for program in programs for file in libraries_of(program) if PACKAGED.match(file)}
+    if shutil.which('mpirun'):
+        files.add(shutil.which('mpirun'))
+    for file in sorted(files):
         if owner(file) not in here:
             fail(f'no package of the last stage brings {file}, which is of {owner(file)}')
     print(f'{len(files)} files are of {len(packages)} packages and what they depend on')
@@ -103,10 +127,11 @@ def main():
             check_script(argument)
         if instruction == 'COPY':
             check_copy(argument, build)
+    check_libtorch(build, sys.argv[1:])
     if not shutil.which('dpkg-query'):
         print('skipped: no dpkg here')
         sys.exit(77)
-    check_packages(last, sys.argv[1])
+    check_packages(last, sys.argv[1:])
 
 
 main()

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Installs a build, moves the tree, and uses it as a stranger would; exit 77: what that needs is not here.
 
-usage: install_test.py BUILD WAY      WAY: tree, pkg-config, meson or cmake
+usage: install_test.py BUILD WAY      WAY: tree, script, pkg-config, meson or cmake
 
 tree        the files are complete, none of them names the source tree, and the program runs
+script      the same of what scripts/install leaves below a DESTDIR; BUILD is build/, which gets its prefix back
 pkg-config  docs/example/skips.cc with the compiler and pkg-config alone
 meson       the project docs/example with Meson
 cmake       the same with CMake
 Each example is run: no result may differ, and gpipe and 1f1b must pass.
 """
 
+import json
 import os
 import re
 import shutil
@@ -51,6 +53,24 @@ def install(build, home):
     if len(bins) != 1:
         fail(f'{len(bins)} programs were installed: {bins}')
     return bins[0].parents[1].rename(home / 'moved')
+
+
+def install_by_script(build, home):
+    """The same by scripts/install, for a prefix that must not be written."""
+    if build != SOURCE / 'build':
+        fail(f'scripts/install installs {SOURCE}/build, not {build}')
+    shutil.rmtree(home, ignore_errors=True)
+    options = json.loads(run(find('meson'), 'introspect', '--buildoptions', build))
+    before = next(option['value'] for option in options if option['name'] == 'prefix')
+    prefix = Path('/opt/plumbline-install-test')
+    try:
+        run(SOURCE / 'scripts' / 'install', prefix, env={**os.environ, 'DESTDIR': str(home / 'destdir')})
+    finally:
+        run('meson', 'configure', build, f'-Dprefix={before}')
+    installed = home / 'destdir' / prefix.relative_to('/')
+    if prefix.exists() or not installed.is_dir():
+        fail(f'scripts/install {prefix} with DESTDIR={home}/destdir did not install to {installed}')
+    return installed.rename(home / 'moved')
 
 
 def pkg_config(tree, *words):
@@ -134,13 +154,14 @@ def with_cmake(tree, home):
 
 def main():
     build, way = Path(sys.argv[1]).resolve(), sys.argv[2]
-    check = {'tree': tree, 'pkg-config': with_pkg_config, 'meson': with_meson, 'cmake': with_cmake}[way]
+    check = {'tree': tree, 'script': tree, 'pkg-config': with_pkg_config, 'meson': with_meson, 'cmake': with_cmake}[way]
     if way == 'cmake':
         find('cmake')
-    compiler = os.environ.get('CXX', 'g++')
-    os.environ['CXX'] = f'ccache {compiler}' if shutil.which('ccache') else compiler
+    if way != 'script':  # for which another CXX than the build's would be another build
+        compiler = os.environ.get('CXX', 'g++')
+        os.environ['CXX'] = f'ccache {compiler}' if shutil.which('ccache') else compiler
     home = build / 'installed' / way
-    check(install(build, home), home)
+    check((install_by_script if way == 'script' else install)(build, home), home)
     shutil.rmtree(home)  # after a success: archives are large
 
 

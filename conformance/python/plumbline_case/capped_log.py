@@ -1,8 +1,11 @@
 """What a program prints to standard error, kept in a file that a flood does not fill the disk with."""
 
+import array
 import collections
 import contextlib
+import fcntl
 import os
+import termios
 import threading
 
 
@@ -16,6 +19,7 @@ class CappedLog:
         self._path, self._written, self._left_out = path, 0, 0
         self._tail, self._in_tail = collections.deque(), 0
         self._into, self.descriptor = os.pipe()
+        self._taken, self._moved = 0, threading.Condition()  # bytes that have left the pipe
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -24,6 +28,14 @@ class CappedLog:
         os.close(self.descriptor)
         self._thread.join(timeout=10)
 
+    def settle(self):
+        """Returns when all that is in the pipe now has left it. Called before close()."""
+        with self._moved:
+            waiting = array.array("i", [0])
+            fcntl.ioctl(self.descriptor, termios.FIONREAD, waiting)
+            wanted = self._taken + waiting[0]
+            self._moved.wait_for(lambda: self._taken >= wanted, timeout=10)
+
     def _read(self):
         with os.fdopen(self._into, "rb", buffering=0) as stream, open(self._path, "ab", buffering=0) as file:
             while piece := stream.read(1 << 16):
@@ -31,6 +43,9 @@ class CappedLog:
                 self._write(file, piece[:room])
                 self._written += min(len(piece), room)
                 self._keep(piece[room:])
+                with self._moved:
+                    self._taken += len(piece)
+                    self._moved.notify_all()
             if self._left_out:
                 self._write(file, f"\n[{self._left_out} bytes are left out here]\n".encode())
             self._write(file, b"".join(self._tail))

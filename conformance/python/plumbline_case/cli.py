@@ -8,15 +8,16 @@ import shutil
 import signal
 import sys
 import traceback
-from collections import Counter
 from importlib import metadata, resources
 
+from .again import again, pasted
 from .corpus import PACKAGED, entries, select
 from .doctor import examine
 from .loading import load_backend
+from .progress import Progress
 from .reasons import told
 from .report_folder import Checker
-from .run import again, run
+from .run import run
 from .schema import FormatError
 from .supervise import SECONDS, BackendError
 
@@ -29,28 +30,6 @@ it has one class only).
   plan --job J            print for each case of the job file J whether it is supported
   run --job J --out D     run the cases of J and write their results below the folder D"""
 EXIT = "exit: 0 all as expected, 1 a failure, 2 bad input (one line says what), 3 nothing could be judged"
-
-
-class Printer:
-    """Prints verdicts as they come; unsupported and unjudged ones are counted by their reason."""
-
-    def __init__(self, verbose, repeat=None):
-        """`repeat`: a function from a verdict to the command that repeats its run."""
-        self._verbose, self._repeat, self._grouped = verbose, repeat, Counter()
-
-    def say(self, verdict):
-        if verdict.status in ("UNSUPPORTED", "NOT JUDGED") and not self._verbose:
-            self._grouped[verdict.status, verdict.clause] += 1
-        else:
-            print(verdict.sentence(), flush=True)
-            if self._repeat and verdict.is_failure():
-                print(f"  repeat: {self._repeat(verdict)}", flush=True)
-
-    def summary(self, verdicts):
-        for (status, clause), count in sorted(self._grouped.items()):
-            print(f"{status} {count} x: {clause}")
-        counts = Counter(verdict.status.lower() for verdict in verdicts)
-        print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
 
 
 def exit_code(verdicts):
@@ -69,33 +48,31 @@ def list_command(options):
 def run_command(options):
     if options.launcher and not options.ranks:
         raise FormatError("--launcher starts ranks: give --ranks too")
-    printer = Printer(options.verbose, lambda verdict: again(options, verdict))
-    verdicts = run(options, printer.say)
-    printer.summary(verdicts)
-    return exit_code(verdicts)
+    with Progress(options.verbose, lambda verdict: again(options, verdict), options.report) as progress:
+        run(options, progress)
+    progress.summary()
+    return exit_code(progress.verdicts)
 
 
 def check_command(options):
-    printer = Printer(options.verbose)
     checker = Checker(options.results, options.corpus or PACKAGED)
-    verdicts = checker.verdicts()
-    for verdict in verdicts:
-        printer.say(verdict)
-    printer.summary(verdicts)
+    with Progress(options.verbose, report=options.results) as progress:
+        checker.judge_all(progress)
+    progress.summary()
     for problem in checker.problems:
         print(f"plumbline-case: {problem}", file=sys.stderr)
-    return 2 if checker.problems else exit_code(verdicts)
+    return 2 if checker.problems else exit_code(progress.verdicts)
 
 
 def example_command(options):
     if os.path.lexists(options.output):
-        raise FormatError(f"{options.output}: exists already, and is kept; give another name: plumbline-case example FILE")
+        raise FormatError(f"{options.output}: exists already, and is kept; give another name: {pasted('example')} FILE")
     with (
         resources.files(__package__).joinpath("examples", "toy.py").open("rb") as source,
         open(options.output, "xb") as copy,
     ):
         shutil.copyfileobj(source, copy)
-    print(f"{options.output}: plumbline-case run --backend {options.output}:Toy")
+    print(f"{options.output}: {pasted('run', '--backend', f'{options.output}:Toy')}")
     return 0
 
 
@@ -176,13 +153,13 @@ def parser():
     running.add_argument("--case", default="*", metavar="GLOB", help="only ids that match one of these, separated by commas")
     running.add_argument("--schedule", default="*", metavar="GLOB", help="likewise for schedules")
     running.add_argument("--report", metavar="DIR", help="keep the results and the backend's output there")
-    running.add_argument("-v", "--verbose", action="store_true", help="a line for each case that was not judged, too")
+    running.add_argument("-v", "--verbose", action="store_true", help="a line for each run")
 
     checking = command("check", check_command, "judge the folder of a finished run again, from its files: exact cases only")
     checking.add_argument(
         "results", metavar="RESULTS", help="the folder of `plumbline run --report` or `plumbline-case run --report`"
     )
-    checking.add_argument("-v", "--verbose", action="store_true", help="a line for each run that was not judged, too")
+    checking.add_argument("-v", "--verbose", action="store_true", help="a line for each run")
     of_corpus(checking)
 
     example = command("example", example_command, "write the toy backend to a file, to begin with")

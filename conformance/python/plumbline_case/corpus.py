@@ -3,8 +3,8 @@
 import difflib
 import fnmatch
 import os
-import shlex
 
+from .again import pasted
 from .schema import FormatError
 
 PACKAGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
@@ -43,7 +43,7 @@ def matching(found, what, patterns):
         matches = set(fnmatch.filter(names, pattern))
         if not matches:
             root = found[0].root
-            all_of_them = "plumbline-case list" + ("" if root == PACKAGED else f" --corpus {shlex.quote(root)}")
+            all_of_them = pasted("list", *(() if root == PACKAGED else ("--corpus", root)))
             nearest = ", ".join(near_names(names, pattern))
             raise FormatError(f"no {what} matches '{pattern}'; nearest: {nearest} (`{all_of_them}` has all)")
         chosen |= matches

@@ -5,6 +5,7 @@ import shlex
 import tempfile
 from collections import Counter
 
+from .again import again, pasted
 from .case import Case
 from .corpus import entries, near_names, select
 from .judge import Verdict, judge, merge, rank_of, read_file, read_ranks
@@ -12,7 +13,7 @@ from .loading import check_launcher, command, find_program, is_class
 from .number_text import one_line
 from .report_folder import output_folder, rank_files, result_prefix
 from .results import parse_key
-from .run import TRANSPORT, again, job_of
+from .run import LOG, TRANSPORT, job_of
 from .schema import FormatError
 from .supervise import BackendError, Supervisor, write_json
 
@@ -64,7 +65,7 @@ class Examination:
     def file(self):
         spec, options = self.options.backend, self.options
         words = command(spec)
-        log = os.path.join(self.folder, "backend.log")
+        log = os.path.join(self.folder, LOG)
         processes = self.ranks if options.ranks or options.launcher else None
         self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout)
         return f"the class {spec}" if is_class(spec) else f"the command {shlex.join(words)}"
@@ -177,13 +178,13 @@ class Examination:
     def verb(self, verb):
         """What a user would type."""
         spec = self.options.backend
-        return f"plumbline-case backend {shlex.quote(spec)} {verb}" if is_class(spec) else f"{spec} {verb}"
+        return pasted("backend", spec, verb) if is_class(spec) else f"{spec} {verb}"
 
     def again(self):
         return again(self.options, self.entry)
 
     def log_of(self):
-        return f"all that it wrote is in DIR/backend.log after: {self.again()} --report DIR"
+        return f"all that it wrote is in DIR/{LOG} after: {self.again()} --report DIR"
 
 
 def examine(options):

@@ -24,7 +24,8 @@ FAILURES = ("FAIL", "ERROR", "TIMEOUT", "MISTRUSTED", "XPASS")
 
 
 class Verdict(NamedTuple):
-    """`status` as it begins the sentence: "PASS", "FAIL", "NOT JUDGED"; `clause` is the rest of the sentence."""
+    """`status` as it begins the sentence: "PASS", "FAIL", "NOT JUDGED"; `clause` is the rest of the sentence. `log`: the
+    file with what the backend printed, relative to the report folder; empty: none."""
 
     case: str
     schedule: str
@@ -32,6 +33,7 @@ class Verdict(NamedTuple):
     transport: str
     status: str
     clause: str = ""
+    log: str = ""
 
     def sentence(self):
         place = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}, {self.transport}"

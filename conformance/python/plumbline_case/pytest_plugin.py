@@ -47,7 +47,7 @@ class Suite:
 
     def __init__(self, config):
         from .loading import command
-        from .run import Run
+        from .run import LOG, Run
         from .supervise import Supervisor
 
         given = lambda name: config.getoption(f"--plumbline-{name}")
@@ -56,7 +56,7 @@ class Suite:
             backend=spec, case=given("cases"), schedule="*", ranks=None, launcher=None, corpus=corpus, timeout=seconds
         )
         self._folder = tempfile.TemporaryDirectory()
-        log = os.path.join(self._folder.name, "backend.log")
+        log = os.path.join(self._folder.name, LOG)
         supervisor = Supervisor(command(spec), log, seconds=seconds, option="--plumbline-timeout")
         self._run = Run(self._options, supervisor, self._folder.name)
         self.entries = sorted(self._run.entries, key=lambda entry: entry.ranks)  # one job after the other
@@ -83,7 +83,7 @@ class Suite:
         return self._verdicts[wanted]
 
     def again(self, entry):
-        from .run import again
+        from .again import again
 
         return again(self._options, entry)
 

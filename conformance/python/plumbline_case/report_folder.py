@@ -66,6 +66,7 @@ def append_recorded(folder, verdict, case, backend):
     line |= {"device": "cpu", "dtype": case.dtype.lower(), "ranks": verdict.ranks, "transport": verdict.transport}
     line |= {"truth": case.truth, "status": verdict.status.lower(), "reason": one_line(verdict.clause)}
     line |= {"sentence": verdict.sentence(), "checked": [], "tensors": 0, "elements": 0, "seconds": 0.0, "repro": ""}
+    line |= {"log": verdict.log}
     line |= {"waiver": "", "bound_use": None, "first": None, "differing_tensors": 0, "pattern": "",
              "differences": []}
     with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
@@ -111,8 +112,12 @@ class Checker:
         #: runs whose recorded verdict contradicts their files, a line each
         self.problems = []
 
-    def verdicts(self):
-        return [self.verdict(run) for run in self.record["runs"]]
+    def judge_all(self, progress):
+        """Tells progress.Progress the verdict on each run."""
+        progress.begin(len(self.record["runs"]))
+        for run in self.record["runs"]:
+            progress.working_on(run["case"], run["schedule"])
+            progress.finished(self.verdict(run))
 
     def verdict(self, run):
         identity = (run["case"], run["schedule"], run["ranks"], run["transport"])
@@ -165,4 +170,5 @@ def left_nothing(said):
 def as_recorded(identity, said):
     """The verdict of the record, in the words of the record."""
     verdict = Verdict(*identity, {"not-run": "NOT RUN"}.get(said["status"], said["status"].upper()))
-    return verdict._replace(clause=said["sentence"].removeprefix(verdict.sentence()).removeprefix(": "))
+    clause = said["sentence"].removeprefix(verdict.sentence()).removeprefix(": ")
+    return verdict._replace(clause=clause, log=said.get("log", ""))  # a report before 0.2 has none

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 import tempfile
 
 from .case import Case
@@ -11,26 +10,14 @@ from .judge import Verdict, judge, rank_of
 from .loading import check_launcher, command, find_program, is_class
 from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
 from .schema import FormatError
-from .supervise import SECONDS, Supervisor, write_json
+from .supervise import Supervisor, size_of, write_json
 
 TRANSPORT = "own"  # the backend's
+LOG = "backend.log"  # in the report folder
 
 
-def again(options, run=None):
-    """The command that repeats one run, a verdict or an entry of the corpus, with these options."""
-    words = ["plumbline-case", "run", "--backend", options.backend]
-    if run:
-        words += ["--case", run.case, "--schedule", run.schedule]
-    for name in "ranks", "launcher", "corpus":
-        if getattr(options, name):
-            words += [f"--{name}", str(getattr(options, name))]
-    if options.timeout != SECONDS:
-        words += ["--timeout", f"{options.timeout:g}"]
-    return shlex.join(words)
-
-
-def run(options, say):
-    """Runs the cases that the options select; calls say(verdict) for each. Returns the verdicts."""
+def run(options, progress):
+    """Runs the cases that the options select, and tells progress.Progress what happens."""
     with contextlib.ExitStack() as stack:
         report = options.report or stack.enter_context(tempfile.TemporaryDirectory())
         if os.path.exists(os.path.join(report, "results")):
@@ -42,9 +29,9 @@ def run(options, say):
             check_launcher(options.launcher, options.ranks)
         os.makedirs(report, exist_ok=True)
         supervisor = Supervisor(
-            words, os.path.join(report, "backend.log"), options.ranks, options.launcher, options.timeout
+            words, os.path.join(report, LOG), options.ranks, options.launcher, options.timeout
         )
-        return Run(options, supervisor, report, say).verdicts()
+        Run(options, supervisor, report, progress).judge_all()
 
 
 def job_of(entries, ranks, out, seconds):
@@ -72,10 +59,10 @@ def by_ranks(entries):
 
 
 class Run:
-    """The runs that the options select: their describe at once, the others as verdicts() or judged() ask for them."""
+    """The runs that the options select: their describe at once, the others as judge_all() or judged() ask for them."""
 
-    def __init__(self, options, supervisor, report, say=None):
-        self.supervisor, self.report, self._say, self._verdicts = supervisor, report, say, []
+    def __init__(self, options, supervisor, report, progress=None):
+        self.supervisor, self.report, self._progress, self._verdicts = supervisor, report, progress, []
         self.describe = supervisor.describe()
         chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
         takes = self.describe["schedules"]
@@ -88,7 +75,8 @@ class Run:
                 f"no case{asked} comes under the schedules of {self.describe['name']}: {names}; the corpus has {has}"
             )
 
-    def verdicts(self):
+    def judge_all(self):
+        self._progress.begin(len(self.entries))
         try:
             for ranks, of_job in by_ranks(self.entries):
                 for verdict in self.judged(ranks, of_job):
@@ -96,7 +84,6 @@ class Run:
         finally:
             if self._verdicts:
                 self._record()
-        return self._verdicts
 
     def judged(self, ranks, of_job):
         """Runs these entries, all on `ranks` ranks, and yields the verdict on each as it ends."""
@@ -113,7 +100,7 @@ class Run:
                 left.append(one)
             else:
                 yield verdict(one, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
-        for one, status, reason in self.supervisor.run(job | {"cases": left}, out):
+        for one, status, reason in self.supervisor.run(job | {"cases": left}, out, self._begins):
             yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out)))
         write_json(job_file, job)
 
@@ -132,12 +119,19 @@ class Run:
             return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
         return judge(case, files, self.describe["delivers"], rank_of)
 
+    def _begins(self, one):
+        if self._progress:
+            self._progress.working_on(one["id"], one["schedule"])
+
     def _put(self, verdict):
+        has_ended_badly = verdict.status in ("ERROR", "TIMEOUT")
+        if has_ended_badly and size_of(self.supervisor.log):
+            verdict = verdict._replace(log=LOG)
         self._verdicts.append(verdict)
-        if verdict.status in ("ERROR", "TIMEOUT"):  # files tell the others
+        if has_ended_badly:  # files tell the others
             folder = next(e.folder for e in self.entries if (e.case, e.schedule, e.ranks) == verdict[:3])
             append_recorded(self.report, verdict, Case(folder), self.describe["name"])
-        self._say(verdict)
+        self._progress.finished(verdict)
 
     def _record(self):
         """run.json, with which `plumbline check` and `plumbline-case check` judge the folder again."""

@@ -108,10 +108,10 @@ class Supervisor:
             raise BackendError(f"{what}: exited with code {program.code}: {why}".rstrip(": "))
         return answer
 
-    def run(self, job, out):
-        """Runs the cases of the job, whose files are relative to `out`. Yields (case, status, reason) as they end:
-        status None: it is done, and its files can be judged; else "ERROR" or "TIMEOUT". Raises BackendError if the
-        backend ends before the first event."""
+    def run(self, job, out, begins=lambda case: None):
+        """Runs the cases of the job, whose files are relative to `out`. Calls begins(case) as they begin, and yields
+        (case, status, reason) as they end: status None: it is done, and its files can be judged; else "ERROR" or
+        "TIMEOUT". Raises BackendError if the backend ends before the first event."""
         left, started, repeated = list(job["cases"]), False, False
         while left:
             job_file = os.path.join(out, "job.json")
@@ -130,9 +130,11 @@ class Supervisor:
                     started = True
                     if match[2] == "begins":
                         running = left[number]
+                        begins(running)
                         continue
                     why = match[2].removeprefix("failed: ")
                     processes.told.append(why)
+                    processes.settle_log()
                     yield running, None if match[2] == "done" else "ERROR", why
                     running, reported = None, reported + 1
             if running is not None:
@@ -334,6 +336,10 @@ class Processes:
             self._lines.join()
             self._started[0].stdout.close()
         self._kept.close()
+
+    def settle_log(self):
+        """The log has all that was written until now."""
+        self._kept.settle()
 
     def succeeded(self):
         return not self.problem and not self.late and bool(self.codes) and not any(self.codes) and None not in self.codes

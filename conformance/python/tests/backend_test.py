@@ -11,7 +11,7 @@ import sys
 import unittest
 import unittest.mock
 
-from wheel_support import PROGRAM, TOOL, TOY, InFolder, export, start
+from wheel_support import PROGRAM, TOOL, TOY, TYPED, InFolder, export, paste, start
 
 from plumbline_case.backend import launched  # after wheel_support, which finds the package
 from plumbline_case.results import KINDS
@@ -114,16 +114,30 @@ class Backends(InFolder):
         self.reports = 0
 
     def run_cases(self, spec, *more, **environment):
-        """(exit code, the sentences, standard error, the report's folder). Every failure has a command that repeats it."""
+        """(exit code, the sentences, standard error, the report's folder). Every failure has a command that repeats it, and
+        every error names the backend's log."""
         self.reports += 1
         report = os.path.join(self.folder, f"{self.id()}-{self.reports}")
-        words = [*TOOL, "run", "--backend", spec, "--corpus", self.corpus, "--report", report]
+        words = [*TOOL, "run", "-v", "--backend", spec, "--corpus", self.corpus, "--report", report]
         done = start([*words, *more], **environment)
-        lines = done.stdout.splitlines()[:-1]
+        lines = self.without_log(done, report)
         sentences = [line for line in lines if not line.startswith("  repeat: ")]
         failures = [line for line in sentences if line.split()[0] in ("FAIL", "ERROR", "TIMEOUT")]
         self.assertEqual(len(lines) - len(sentences), len(failures), lines)
         return done.returncode, sentences, done.stderr, report
+
+    def without_log(self, done, report):
+        """The lines before the summary; those of errors without the name of the log, which they must have."""
+        lines, said = done.stdout.splitlines()[:-1], f" (see {report}/backend.log)"
+        for number, line in enumerate(lines):
+            self.assertEqual(line.endswith(said), line.startswith(("ERROR ", "TIMEOUT ")), line)
+            lines[number] = line.removesuffix(said)
+        return lines
+
+    def check(self, report):
+        """(exit code, the sentences)"""
+        done = start([*TOOL, "check", "-v", report, "--corpus", self.corpus])
+        return done.returncode, self.without_log(done, report)
 
     def faulty(self, name, **environment):
         return self.run_cases(f"{self.probes}:{name}", "--case", CASES, **environment)
@@ -144,8 +158,7 @@ class Backends(InFolder):
             checked = start([PROGRAM, "check", report])
             self.assertEqual(checked.returncode, code, checked.stderr)
             self.assertIn("the folder is consistent: 2 runs, 0 problems", checked.stdout)
-            again = start([*TOOL, "check", report, "--corpus", self.corpus])
-            self.assertEqual((again.returncode, again.stdout.splitlines()[:-1]), (code, lines))
+            self.assertEqual(self.check(report), (code, lines))
 
     def test_what_goes_wrong_in_one_case(self):
         for fault, expected in (
@@ -169,8 +182,7 @@ class Backends(InFolder):
                 self.assertEqual(code, 1, errors)
                 self.assertTrue(lines[0].startswith(expected), lines)
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
-                again = start([*TOOL, "check", report, "--corpus", self.corpus])
-                self.assertEqual(again.stdout.splitlines()[:-1], lines)
+                self.assertEqual(self.check(report), (1, lines))
 
     def test_an_exception_of_an_earlier_case_is_not_the_reason(self):
         _, lines, _, _ = self.faulty("Faulty", FAULT="both")
@@ -204,12 +216,35 @@ class Backends(InFolder):
                              [f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}"])  # fmt: skip
 
     def test_the_command_that_repeats_a_failure(self):
-        words = ["--corpus", self.corpus, "--case", CASES, "--ranks", "2", "--timeout", "77"]
-        done = start([*TOOL, "run", "--backend", f"{self.probes}:Split", *words], FAULT="rank")
-        (line,) = (line for line in done.stdout.splitlines() if line.startswith("  repeat: plumbline-case "))
-        again = start([*TOOL, *shlex.split(line)[2:]], FAULT="rank")
-        self.assertEqual(again.stdout.splitlines()[:2], done.stdout.splitlines()[:2])
-        self.assertEqual(again.stdout.splitlines()[2:], ["1 error"])
+        """It is pasted into a shell, however the program was started."""
+        words = ["run", "--backend", f"{self.probes}:Split", "--corpus", self.corpus, "--case", CASES, "--ranks", "2", "--timeout", "77"]
+        script = f"#!{sys.executable}\nimport sys\nfrom plumbline_case.cli import main\nsys.exit(main())\n"
+        os.makedirs(os.path.join(self.folder, "my venv"))
+        os.chmod(self.written("my venv/plumbline-case", script), 0o755)
+        path = {"PATH": f"{self.folder}/my venv{os.pathsep}{os.environ['PATH']}"}
+        for typed, pasted, environment in (
+            (TYPED, TYPED, {}),
+            ("'my venv/plumbline-case'", "'my venv/plumbline-case'", {}),
+            ("plumbline-case", "plumbline-case", path),
+            ("'my venv/plumbline-case'", "plumbline-case", path),
+        ):
+            with self.subTest(typed, **environment):
+                environment |= {"FAULT": "rank"}
+                done = paste(f"{typed} {shlex.join(words)}", self.folder, **environment)
+                said, line, *_ = done.stdout.splitlines()
+                self.assertTrue(line.startswith(f"  repeat: {pasted} run "), done.stdout + done.stderr)
+                again = paste(line.removeprefix("  repeat: "), self.folder, **environment)
+                self.assertEqual(again.stdout.splitlines(), [said, line, "1 error"])
+                self.assertTrue(said.endswith(f"rank 1: ValueError: no more{line_of('no more')}"), "no log is kept")
+
+    def test_a_log_without_a_word_is_not_named(self):
+        silent = self.written("silent.py", "import os\nfrom plumbline_case.examples.toy import Toy\n\n"
+                              "class Silent(Toy):\n    def run(self, case, prepared): os._exit(3)\n")  # fmt: skip
+        report = os.path.join(self.folder, "silent")
+        words = ["run", "--backend", silent, "--corpus", self.corpus, "--case", "exact-mlp-sum", "--report", report]
+        said = "ERROR exact-mlp-sum x 1f1b (2 ranks, own): ended with exit code 3"
+        self.assertEqual(start([*TOOL, *words]).stdout.splitlines()[0], said)
+        self.assertEqual(start([*TOOL, "check", report, "--corpus", self.corpus]).stdout.splitlines()[0], said)
 
     def test_a_launcher_that_starts_one_process_is_refused(self):
         words = ["run", "--backend", f"{TOY}:Toy", "--corpus", self.corpus, "--ranks", "2", "--launcher", "env A=1"]
@@ -241,7 +276,9 @@ class Backends(InFolder):
 
     def test_unsupported_and_unjudged_cases_are_counted_and_do_not_pass(self):
         code, lines, _, _ = self.faulty("Declines")
-        self.assertEqual((code, lines), (3, ["UNSUPPORTED 2 x: operators beyond those supported: aten::abs, aten::linear"]))
+        why = "operators beyond those supported: aten::abs, aten::linear"
+        cases = ("exact-mlp-mean", "exact-mlp-sum")
+        self.assertEqual((code, lines), (3, [f"UNSUPPORTED {case} x 1f1b (2 ranks, own): {why}" for case in cases]))
         code, lines, _, _ = self.run_cases(f"{self.probes}:Faulty", "--case", "mlp")
         self.assertEqual(code, 3)
 
@@ -276,7 +313,10 @@ class Backends(InFolder):
         wrong = self.as_tests(f"{TOY}:WrongScale")
         self.assertEqual(wrong.returncode, 1, wrong.stdout)
         self.assertIn("FAIL exact-mlp-sum x 1f1b (2 ranks, own): step 0: gradient `", wrong.stdout)
-        self.assertIn(f"  repeat: plumbline-case run --backend {TOY}:WrongScale --case exact-mlp-sum --schedule 1f1b", wrong.stdout)
+        self.assertIn(f"  repeat: {TYPED} run --backend {TOY}:WrongScale --case exact-mlp-sum --schedule 1f1b", wrong.stdout)
+        (line,) = (line for line in wrong.stdout.splitlines() if "  repeat: " in line and "exact-mlp-sum" in line)
+        again = paste(line.strip().removeprefix("repeat: "))
+        self.assertEqual((again.returncode, again.stdout.splitlines()[-1]), (1, "1 fail"), again.stderr)
         self.assertIn("2 passed", self.as_tests("StartsFirst").stdout)
         self.assertIn("no tests ran", self.as_tests("").stdout)
 

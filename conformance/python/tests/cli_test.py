@@ -9,7 +9,7 @@ import shlex
 import sys
 import unittest
 
-from wheel_support import TOOL, TOY, InFolder, export, start
+from wheel_support import TOOL, TOY, TYPED, InFolder, export, start
 
 from plumbline_case import Backend  # after wheel_support, which finds the package
 from plumbline_case.case import EXTRAS, GIVENS
@@ -32,7 +32,7 @@ class CommandLine(InFolder):
         cls.names = cls.written("names.py", BEGIN + NAMES)
 
     def run_case(self, spec, *more):
-        return start([*TOOL, "run", "--backend", spec, "--corpus", self.corpus, "--case", "exact-mlp-sum", *more])
+        return start([*TOOL, "run", "-v", "--backend", spec, "--corpus", self.corpus, "--case", "exact-mlp-sum", *more])
 
     def assert_refused(self, done, *parts):
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
@@ -131,7 +131,7 @@ class CommandLine(InFolder):
         self.assertEqual((done.returncode, done.stderr), (3, f"plumbline-case: describe: {why}\n"))
 
     def test_a_case_that_is_not_there(self):
-        listing = f"(`plumbline-case list --corpus {self.corpus}` has all)"
+        listing = f"(`{TYPED} list --corpus {self.corpus}` has all)"
         done = start([*TOOL, "list", "--corpus", self.corpus, "--case", "exact-mpl-sum"])
         nearest = "nearest: exact-mlp-sum, exact-mlp-mean, exact-tied"
         self.assert_refused(done, f"no case matches 'exact-mpl-sum'; {nearest} {listing}")
@@ -147,8 +147,10 @@ class CommandLine(InFolder):
 
     def test_an_example_that_exists_is_kept(self):
         words = [*TOOL, "example", "mine.py"]
-        self.assertEqual(start(words, self.folder).returncode, 0)
-        self.assert_refused(start(words, self.folder), "mine.py: exists already, and is kept; give another name")
+        made = start(words, self.folder)
+        self.assertEqual((made.returncode, made.stdout), (0, f"mine.py: {TYPED} run --backend mine.py:Toy\n"))
+        said = f"mine.py: exists already, and is kept; give another name: {TYPED} example FILE\n"
+        self.assert_refused(start(words, self.folder), said)
 
     def test_a_single_name_is_a_list_of_one(self):
         for name, status in ("Single", 0), ("Other", 2):
@@ -157,7 +159,7 @@ class CommandLine(InFolder):
         said = "no case comes under the schedules of toy in NumPy: gpipe; the corpus has 1f1b"
         self.assertEqual(done.stderr, f"plumbline-case: {said}\n")
         done = self.run_case(f"{self.names}:Loss")
-        self.assertIn("UNSUPPORTED 1 x: losses beyond those supported: sum", done.stdout)
+        self.assertIn("UNSUPPORTED exact-mlp-sum x 1f1b (2 ranks, own): losses beyond those supported: sum", done.stdout)
         plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.names]
         options = ["--plumbline-corpus", self.corpus, "--plumbline-cases", "exact-mlp-sum", "--plumbline-backend"]
         self.assertIn("1 passed", start([*plugin, *options, f"{self.names}:Single"]).stdout)

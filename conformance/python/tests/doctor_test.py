@@ -7,7 +7,7 @@ import os
 import sys
 import unittest
 
-from wheel_support import TOOL, TOY, InFolder, export, start
+from wheel_support import TOOL, TOY, TYPED, InFolder, export, paste, start
 
 STEPS = ["file", "program", "launcher", "describe", "schedules", "plan", "run", "result files", "keys", "first comparison"]
 
@@ -92,9 +92,9 @@ class Doctor(InFolder):
                 self.assertIn(part, done.stdout)
 
     def test_the_step_that_fails_in_a_class(self):
-        again = "plumbline-case run --backend mine.py:"
+        again = f"{TYPED} run --backend mine.py:"
         for name, step, *parts in (
-            ("Kinds", "describe", "Kinds: describe: delivers[0]: expected one of", "; try: plumbline-case backend mine.py:Kinds"),
+            ("Kinds", "describe", "Kinds: describe: delivers[0]: expected one of", f"; try: {TYPED} backend mine.py:Kinds"),
             ("Nobody", "program", "mine.py has no class Nobody", "it has Kinds, "),
             ("Orders", "schedules", "no case comes under 1fb1, which describe names; give some of 1f1b, or \"any\""),
             ("Declines", "plan", "none of the 3 runs is supported", "; 1 x losses beyond those supported: sum"),
@@ -107,6 +107,14 @@ class Doctor(InFolder):
         ):
             with self.subTest(name):
                 self.assert_failed(self.examine(f"mine.py:{name}"), step, *parts)
+
+    def test_what_it_says_to_try_is_pasted(self):
+        done = self.examine("mine.py:Fails")
+        line = done.stdout.partition(" after: ")[2].splitlines()[0].replace(" DIR", " kept")
+        again = paste(line, self.folder)
+        self.assertIn("ValueError: no room (mine.py:9) (see kept/backend.log)\n", again.stdout, again.stderr)
+        with open(os.path.join(self.folder, "kept", "backend.log"), encoding="utf-8") as log:
+            self.assertIn("ValueError: no room", log.read())
 
     def test_the_step_that_fails_in_a_program(self):
         for does, step, *parts in (

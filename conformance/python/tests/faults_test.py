@@ -145,7 +145,7 @@ class InAFolder(unittest.TestCase):
 
     def plumbline_case(self, backend, schedules, case_seconds=10):
         words = ["run", "--backend", shlex.join(backend), "--corpus", self.export(schedules), "--timeout", str(case_seconds)]
-        return self.start([*TOOL, *words, "--report", self.report])
+        return self.start([*TOOL, *words, "-v", "--report", self.report])
 
 
 class Faults(InAFolder):

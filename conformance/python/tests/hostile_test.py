@@ -55,9 +55,10 @@ class Hostile(InFolder):
         for does, said in REPLACEMENTS:
             with self.subTest(does):
                 words = ["--backend", self.backend, "--case", CASES, "--report", self.report()]
-                lines = self.tool("run", *words, DOES=does).stdout.splitlines()
+                lines = self.tool("run", "-v", *words, DOES=does).stdout.splitlines()
                 self.assertTrue(lines.pop(1).startswith("  repeat: "))
-                self.assertEqual(lines[0], f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}")
+                log = os.path.join(words[-1], "backend.log")
+                self.assertIn(lines[0].removesuffix(f" (see {log})"), f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}")
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
 
     def test_nor_is_it_judged_later(self):
@@ -68,7 +69,7 @@ class Hostile(InFolder):
                 self.assertEqual(good.returncode, 0, good.stderr)
                 file = os.path.join(report, "results/own-2/1f1b/exact-mlp-mean/rank0.safetensors")
                 subprocess.run(["sh", "-ec", "f=$1; " + does, "sh", file], check=True)
-                checked = self.tool("check", report)
+                checked = self.tool("check", "-v", report)
                 self.assertNotEqual(checked.returncode, 0, checked.stdout)
                 self.assertIn(said.removeprefix("rank 0: "), checked.stdout + checked.stderr)
                 self.assertIn("PASS exact-mlp-sum x 1f1b", checked.stdout)

@@ -1,6 +1,7 @@
 """What the tests of the package plumbline-case share: its programs as users start them, and a folder for a class of tests."""
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,15 +13,17 @@ ROOT = os.path.dirname(os.path.dirname(PYTHON))
 PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
 TOY = "plumbline_case.examples.toy"
 TOOL = [sys.executable, "-m", "plumbline_case"]
+TYPED = shlex.join(TOOL)  # as a shell takes it
 sys.path.insert(0, PYTHON)
 
 # Whatever finds the package in the sources.
 OF_SOURCES = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 
-def start_outside(words, seconds=1800, **more):
-    """In an environment that does not know the sources."""
+def start_outside(words, seconds=1800, path=None, **more):
+    """In an environment that does not know the sources. `path`: the folders in which programs are found."""
     environment = {name: value for name, value in os.environ.items() if name not in OF_SOURCES}
+    environment["PATH"] = path or environment["PATH"]
     return subprocess.run(words, capture_output=True, text=True, timeout=seconds, env=environment, **more)
 
 
@@ -28,6 +31,11 @@ def start(words, folder=None, **environment):
     """With the package of the sources."""
     environment = os.environ | {"PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1"} | environment
     return subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment, cwd=folder)
+
+
+def paste(line, folder=None, **environment):
+    """As a user pastes a line into a shell."""
+    return start(["sh", "-c", line], folder, **environment)
 
 
 def export(corpus, *cases):

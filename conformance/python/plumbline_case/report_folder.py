@@ -90,7 +90,11 @@ def rank_files(prefix, transport, ranks):
     if transport != "own":
         return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
     found = {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+    try:
+        names = os.listdir(folder) if os.path.isdir(folder) else ()
+    except OSError as error:
+        raise FormatError(f"cannot read {folder}: {error.strerror}") from None
+    for name in names:
         match = re.fullmatch(re.escape(start) + r"(0|[1-9][0-9]*)\.safetensors", name)
         if match:
             found[int(match[1])] = os.path.join(folder, name)

@@ -9,6 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = next(
     (f for f in (os.path.join(HERE, "schema"), os.path.join(HERE, "..", "..", "schema")) if os.path.isdir(f)), "schema"
 )
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class FormatError(ValueError):
@@ -25,9 +26,14 @@ def read_json(path, schema):
 
 def parse_json(text, source):
     """The value of a JSON text in UTF-8, of a str or bytes. Raises FormatError, in one line that begins with `source`, for any
-    other text, for an object that names a member twice, and for values that are nested too deep."""
+    other text, for an object that names a member twice, for values that are nested too deep, and for half of a surrogate pair,
+    which no text can have."""
     try:
-        return json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=without_repetition)
+        text = text if isinstance(text, str) else text.decode()
+        value = json.loads(text, object_pairs_hook=without_repetition)
+        if SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{source}: not JSON ({error})".replace("\n", " ")) from None
 

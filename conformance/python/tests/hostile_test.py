@@ -7,8 +7,13 @@ import os
 import shutil
 import subprocess
 import unittest
+from unittest import mock
 
-from wheel_support import TOOL, TOY, InFolder, export, start
+from wheel_support import ROOT, TOOL, TOY, InFolder, export, start
+
+from plumbline_case import FormatError
+from plumbline_case.judge import judge, rank_of
+from plumbline_case.report_folder import rank_files
 
 CASES = "exact-mlp-mean,exact-mlp-sum"
 BACKEND = '''
@@ -24,6 +29,7 @@ class Replaces(Toy):
 '''
 # What is put into the place of the result $f, and what is said of it behind its name.
 FILE, FOLDER = "rank 0: it is ", "1f1b/exact-mlp-mean: it is "
+BAD_FILES = os.path.join(ROOT, "scripts", "fuzz", "corpus", "safetensors")
 REPLACEMENTS = (
     ("rm $f; mkfifo $f", f"{FILE}a FIFO; expected a regular file"),
     ("rm $f; mkdir $f", f"{FILE}a folder; expected a regular file"),
@@ -32,6 +38,10 @@ REPLACEMENTS = (
     ("mv $f $f.moved; ln -s $f.moved $f", f"{FILE}a symbolic link; expected a regular file"),
     ("d=$(dirname $f); mv $d $d.moved; ln -s $d.moved $d", f"{FOLDER}a symbolic link; expected a folder"),
     ("truncate -s 40G $f", "rank 0: 42949672960 bytes; expected at most 268435456"),
+    (f"cp {BAD_FILES}/many_dimensions $f", "rank 0: 0/loss/-/0/loss: 70 dimensions in its shape; expected at most 32"),
+    (f"cp {BAD_FILES}/empty_and_large $f", "rank 0: 0/loss/-/0/loss: its shape requires more than 2^63 bytes"),
+    (f"cp {BAD_FILES}/large_and_empty $f", "rank 0: 0/loss/-/0/loss: its shape requires more than 2^63 bytes"),
+    (f"cp {BAD_FILES}/half_a_surrogate $f", "rank 0: the header: not JSON ('utf-8' codec can't encode character '\\ud800' in position 13: surrogates not allowed)"),
 )
 
 
@@ -110,6 +120,20 @@ class Hostile(InFolder):
         )
         done = self.tool("run", *words, "--case", "exact-mlp-sum", "--report", self.report())
         self.assertIn(said, done.stdout + done.stderr)
+
+
+class NotRead(unittest.TestCase):
+    def test_what_the_system_refuses_to_read_is_a_line_of_its_case(self):
+        self.assertEqual(judge(None, ["/proc/self/mem"], name=rank_of), ("ERROR", "cannot read mem: Input/output error"))
+        with mock.patch("os.listdir", side_effect=PermissionError(13, "Permission denied")):
+            with self.assertRaisesRegex(FormatError, "^cannot read .*: Permission denied$"):
+                rank_files(os.path.join(BAD_FILES, "rank"), "own", 2)
+
+    def test_as_is_a_file_for_which_there_is_no_memory(self):
+        file = os.path.join(BAD_FILES, "rank")
+        with mock.patch("plumbline_case.tensors.array_in", side_effect=MemoryError):
+            size = os.path.getsize(file)
+            self.assertEqual(judge(None, [file], name=rank_of), ("ERROR", f"rank: no memory for its {size} bytes"))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ def parse_json(text, source):
 def check(document, schema, source):
     """Raises FormatError, in one line that begins with `source`, if the document violates the schema of that name."""
     with open(os.path.join(FOLDER, schema + ".schema.json"), encoding="utf-8") as file:
-        root = json.load(file)
+        check_by(json.load(file), document, source)
+
+
+def check_by(root, document, source):
+    """check() with the schema itself."""
     for place, message in violations(root, document, root, ""):
         raise FormatError(f"{source}: {place or 'the document'}: {message}"[:400])
 
@@ -55,6 +59,11 @@ def without_repetition(pairs):
 
 def text(value):
     return json.dumps(value)[:80]
+
+
+def quoted(name):
+    """A name of the document, on one line."""
+    return json.dumps(name, ensure_ascii=False)[1:-1]
 
 
 def is_number(value):
@@ -135,9 +144,9 @@ def additional_properties(allowed, value, root, place, schema):
         if name in known:
             continue
         if allowed is False:
-            yield place, f"unknown member '{name}'; expected {', '.join(known)}"
+            yield place, f"unknown member '{quoted(name)}'; expected {', '.join(known)}"
         else:
-            yield from violations(allowed, value[name], root, f"{place}.{name}" if place else name)
+            yield from violations(allowed, value[name], root, f"{place}.{quoted(name)}" if place else quoted(name))
 
 
 def items(inner, value, root, place, schema):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .regular import open_regular
-from .schema import FormatError, parse_json
+from .schema import FormatError, parse_json, quoted
 
 # NumPy has no bfloat16: BF16 is read and written as its bits, in uint16. Cases and results have no U16.
 DTYPES = {
@@ -76,32 +76,32 @@ def read_stored(path, most=None, follow=True):
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
             raise FormatError(f"{path}: {size} bytes; expected at most {most}")
-        start = file.read(8)
-        if len(start) < 8:
-            raise FormatError(f"{path}: {size} bytes are too few for a safetensors file")
-        (length,) = struct.unpack("<Q", start)
-        if length > min(size - 8, MAX_HEADER):
-            raise FormatError(f"{path}: a header of {length} bytes in a file of {size}")
-        header = parse_json(file.read(length), f"{path}: the header")
-        entries = checked_entries(path, header, size - 8 - length)
-        try:
-            data = file.read(size - 8 - length)
-            if len(data) < size - 8 - length:
-                raise FormatError(f"{path}: it became shorter while it was read")
-            return {name: Stored(dtype, array_in(data, dtype, shape, begin)) for name, dtype, shape, begin in entries}
-        except MemoryError:
-            raise FormatError(f"{path}: no memory for its {size} bytes") from None
+        return stored_in(file, size, path)
+
+
+def stored_in(file, size, path):
+    """read_stored() of an open file with so many bytes."""
+    start = file.read(8)
+    if len(start) < 8:
+        raise FormatError(f"{path}: {size} bytes are too few for a safetensors file")
+    (length,) = struct.unpack("<Q", start)
+    if length > min(size - 8, MAX_HEADER):
+        raise FormatError(f"{path}: a header of {length} bytes in a file of {size}")
+    header = parse_json(file.read(length), f"{path}: the header")
+    entries = checked_entries(path, header, size - 8 - length)
+    try:
+        data = file.read(size - 8 - length)
+        if len(data) < size - 8 - length:
+            raise FormatError(f"{path}: it became shorter while it was read")
+        return {name: Stored(dtype, array_in(data, dtype, shape, begin)) for name, dtype, shape, begin in entries}
+    except MemoryError:
+        raise FormatError(f"{path}: no memory for its {size} bytes") from None
 
 
 def array_in(data, dtype, shape, begin):
     count = math.prod(shape)
     array = np.frombuffer(data, dtype=DTYPES[dtype], count=count, offset=begin) if count else np.empty(0, DTYPES[dtype])
     return array.reshape(shape).copy()
-
-
-def quoted(name):
-    """On one line."""
-    return json.dumps(name, ensure_ascii=False)[1:-1]
 
 
 def checked_entries(path, header, size):

@@ -98,7 +98,7 @@ TEST_F(TensorFile, RefusesWhatTheFormatDoesNotAllow) {
   std::string ones = "1";
   for (int i = 1; i < 65; ++i) ones += ",1";
   expect_refused(with_length(R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})", "1"),
-                 "65 dimensions; expected at most 64");
+                 "65 dimensions in its shape; expected at most 64");
   expect_refused(with_length(R"({"a":{"dtype":"U8","shape":[2],"offsets":[0,2]}})", "12"), "exactly dtype, shape");
 }
 

@@ -98,7 +98,7 @@ const types::DtypeInfo& known_dtype(std::string_view name, const std::string& wh
 
 uint64_t byte_count(const types::DtypeInfo& dtype, const std::vector<int64_t>& shape, const std::string& where) {
   if (shape.size() > kMostDimensions)
-    throw InputError(where + ": " + std::to_string(shape.size()) + " dimensions; expected at most " +
+    throw InputError(where + ": " + std::to_string(shape.size()) + " dimensions in its shape; expected at most " +
                      std::to_string(kMostDimensions));
   // Sizes of 0 are left out of the limit, whatever their place: strides are products of the others.
   int64_t bytes = dtype.bytes;

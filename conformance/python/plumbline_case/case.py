@@ -6,7 +6,7 @@ import functools
 import os
 import re
 
-from .schema import read_json
+from .schema import FormatError, read_json
 from .tensors import read_stored, read_tensors
 
 
@@ -43,6 +43,16 @@ def has_isolated_loss(program):
 def writes_buffers(program):
     """Whether a stage of program.json changes its buffers."""
     return any(stage["buffer_updates"] for form in program["programs"] for stage in form["stages"])
+
+
+def read_schedule(path):
+    """[rank][position]: the cells of a schedule as strings, without empty ones. Raises FormatError, in one line, if it is no CSV
+    file in UTF-8."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            return [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
+    except (ValueError, csv.Error) as error:
+        raise FormatError(f"{path}: no schedule in CSV ({error})") from None
 
 
 def _member(name):
@@ -192,9 +202,8 @@ class Case:
         return any("OFFLOAD" in cell for row in self.schedule() for cell in row)
 
     def schedule(self):
-        """[rank][position]: the cells of schedule.csv as strings, without empty ones."""
-        with open(os.path.join(self.folder, "schedule.csv"), newline="", encoding="utf-8") as file:
-            rows = [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file)]
+        """[rank][position]: the cells of schedule.csv, as read_schedule() has them."""
+        rows = read_schedule(os.path.join(self.folder, "schedule.csv"))
         return rows[: self.ranks]  # of a replica: those of replica 0, whose micro-batches count from 0
 
     # --- the data of a step -------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import tempfile
 from collections import Counter
 
 from .again import again, pasted
-from .case import Case
 from .corpus import entries, near_names, select
+from .expectation import Expectation
 from .judge import Verdict, judge, merge, rank_of, read_file, read_ranks
 from .loading import check_launcher, command, find_program, is_class
 from .number_text import one_line
@@ -51,6 +51,7 @@ class Examination:
         numbers = {entry.ranks for entry in self.corpus}
         self.ranks = options.ranks or (2 if 2 in numbers else min(numbers))
         self.corpus = select(self.corpus, ranks=self.ranks)
+        self.expectations = {entry.folder: Expectation(entry.folder) for entry in self.corpus}
         self.out = output_folder(folder, TRANSPORT, self.ranks)
 
     def exit_code(self):
@@ -118,7 +119,7 @@ class Examination:
             if (entry.case, entry.schedule) not in answers:
                 raise Fault(f"no answer for {entry.case} x {entry.schedule}; every case of the job needs one")
         able = [entry for entry in asked if answers[entry.case, entry.schedule] is None]
-        self.entry = next((entry for entry in sorted(able, key=quickness) if is_judged(entry)), None)
+        self.entry = next((entry for entry in sorted(able, key=quickness) if self.expectations[entry.folder].is_exact()), None)
         if not self.entry:
             reasons = Counter(answers[entry.case, entry.schedule] for entry in asked if entry not in able)
             why = "".join(f"; {count} x {reason}" for reason, count in reasons.most_common(SOME))
@@ -154,13 +155,13 @@ class Examination:
 
     def keys(self):
         """Each can be read, and they are those of the case."""
-        found, case = merge(read_ranks(self.files, rank_of))[0], Case(self.entry.folder)
-        wanted = {key for key in case.expected() if parse_key(key).kind in self.about["delivers"]}
+        found, wanted = merge(read_ranks(self.files, rank_of))[0], self.expectations[self.entry.folder].expected()
+        wanted = {key for key in wanted if parse_key(key).kind in self.about["delivers"]}
         found = {key for key in found if parse_key(key).kind in self.about["delivers"]}
         missing, more = sorted(wanted - found), sorted(found - wanted)
         if more:
             near = f"; near: {', '.join(near_names(missing or wanted, more[0]))}" if wanted else ""
-            raise Fault(f"{len(more)} of {len(found)} do not belong to {case.id}: {some(more)}{near}")
+            raise Fault(f"{len(more)} of {len(found)} do not belong to {self.entry.case}: {some(more)}{near}")
         if missing:
             kinds = ", ".join(sorted({parse_key(key).kind for key in missing}))
             remedy = f"deliver them, or let `delivers` not name {kinds}"
@@ -168,7 +169,7 @@ class Examination:
         return f"{len(found)} can be read, the first is {min(found, default='none')}"
 
     def first_comparison(self):
-        status, clause = judge(Case(self.entry.folder), self.files, self.about["delivers"], rank_of)
+        status, clause = judge(self.expectations[self.entry.folder], self.files, self.about["delivers"], rank_of)
         said = Verdict(self.entry.case, self.entry.schedule, self.ranks, TRANSPORT, status, clause).sentence()
         if status != "PASS":
             raise Fault(f"{said}; its files are kept by: {self.again()} --report DIR")
@@ -197,11 +198,6 @@ def quickness(entry):
     """Sorts cases: the quick one of `plumbline doctor` first, then small ones."""
     size = os.path.getsize(os.path.join(entry.folder, "tensors.safetensors"))
     return entry.case != QUICK[0], entry.schedule != QUICK[1], size, entry.name
-
-
-def is_judged(entry):
-    case = Case(entry.folder)
-    return case.truth == "exact" and case.has_expected()
 
 
 def some(keys):

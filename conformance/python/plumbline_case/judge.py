@@ -118,10 +118,17 @@ def missing_instead(unexpected, expected, results):
 
 
 def most_bytes(case, files):
-    if all(os.lstat(file).st_size <= USUAL_BYTES for file in files if os.path.lexists(file)):
+    if all(size_of(file) <= USUAL_BYTES for file in files):
         return USUAL_BYTES
     expected = sum(stored.array.nbytes for stored in case.expected().values())
     return max(USUAL_BYTES, TIMES_EXPECTED * expected)
+
+
+def size_of(file):
+    try:
+        return os.lstat(file).st_size
+    except OSError:  # its reader says why
+        return 0
 
 
 class Contested(NamedTuple):
@@ -191,6 +198,8 @@ def read_file(file, name=str, most=USUAL_BYTES):
         raise FormatError(f"no results in {name(file)}") from None
     except FormatError as error:  # which begins with the file
         raise FormatError(name(file) + str(error).removeprefix(file)) from None
+    except OSError as error:
+        raise FormatError(f"cannot read {name(file)}: {error.strerror}") from None
 
 
 def read_results(file, name=str, most=USUAL_BYTES):

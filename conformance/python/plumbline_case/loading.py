@@ -46,8 +46,8 @@ def command(spec):
 def find_program(name):
     """Its whole path. Raises FormatError, with the remedy, if it cannot be started."""
     if name.endswith(".toml"):
-        wanted = "plumbline-case takes no backend.toml, plumbline does; give FILE.py:CLASS, or the argv of the file in quotes"
-        raise FormatError(f"--backend {name}: {wanted}: --backend 'python3 adapter.py'")
+        remedy = "give FILE.py:CLASS, or the argv of the file in quotes: --backend 'python3 adapter.py'"
+        raise FormatError(f"--backend {name}: plumbline-case takes no backend.toml, plumbline does; {remedy}")
     found = shutil.which(name)
     if found:
         return found

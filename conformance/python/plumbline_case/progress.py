@@ -33,13 +33,17 @@ class Progress:
         self._live = is_live_terminal(sys.stdout)
         self._colour = self._live and not os.environ.get("NO_COLOR")  # https://no-color.org
         self._total, self._current, self._drawn = 0, "", False
-        self.verdicts = []
+        self._verdicts = {}  # a later verdict on a run replaces the first
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self._erase()
+
+    @property
+    def verdicts(self):
+        return list(self._verdicts.values())
 
     def begin(self, total):
         self._total = total
@@ -50,7 +54,7 @@ class Progress:
         self._draw()
 
     def finished(self, verdict):
-        self.verdicts.append(verdict)
+        self._verdicts[verdict[:4]] = verdict
         if verdict.is_failure():
             text = self._failure(verdict)
             self._note(f"{RED}{text}{PLAIN}" if self._colour else text)
@@ -58,7 +62,7 @@ class Progress:
             self._note(verdict.sentence())
         else:
             self._draw()
-        done, tenth = len(self.verdicts), max(self._total // 10, FEWEST_RUNS_TO_A_LINE)
+        done, tenth = len(self._verdicts), max(self._total // 10, FEWEST_RUNS_TO_A_LINE)
         if not self._live and not self._verbose and done % tenth == 0 and done < self._total:
             self._note(self._counts())
 

@@ -66,6 +66,7 @@ class Suite:
         from .run import by_ranks
 
         self._jobs = {ranks: self._run.judged(ranks, of_job) for ranks, of_job in by_ranks(entries)}
+        self._asked = [(entry.case, entry.schedule, entry.ranks) for entry in entries]
 
     def verdict(self, entry):
         """Raises BackendError if no run on these ranks can be judged."""
@@ -81,6 +82,12 @@ class Suite:
             except (BackendError, StopIteration) as error:
                 self._broken[entry.ranks] = BackendError(str(error) or "the backend ended before it")
         return self._verdicts[wanted]
+
+    def replaced(self, entry):
+        """The verdicts that replace earlier ones, since result files have changed: told to the last test on these ranks."""
+        if any(asked not in self._verdicts for asked in self._asked if asked[2] == entry.ranks):
+            return []
+        return list(self._jobs[entry.ranks])
 
     def again(self, entry):
         from .again import again
@@ -153,9 +160,11 @@ class CaseTest(pytest.Item):
         from .supervise import BackendError
 
         try:
-            verdict = self._suite.verdict(self.entry)
+            verdict, replaced = self._suite.verdict(self.entry), self._suite.replaced(self.entry)
         except BackendError as error:
             raise Wrong(str(error)) from None
+        if replaced:
+            raise Wrong("\n".join(later.sentence() for later in replaced))
         if verdict.status in ("UNSUPPORTED", "NOT JUDGED"):
             pytest.skip(verdict.clause)
         self._suite.is_judged = True

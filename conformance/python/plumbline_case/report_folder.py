@@ -14,11 +14,33 @@ import re
 from .case import Case
 from .judge import Verdict, judge
 from .number_text import one_line
-from .regular import expect_folders
-from .schema import FormatError, parse_json
+from .regular import expect_folders, open_regular
+from .schema import FormatError, check_by, parse_json
 
 LEFT_NOTHING = ("unsupported", "skipped", "error", "timeout", "not-run")
 RUN_SCHEMA = "plumbline-run/1"
+MOST_RANKS = 4096  # as plumbline's --ranks
+# What is read here of run.json and of verdicts; the rest is for other readers. Names become paths.
+TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
+RANKS = {"type": "integer", "minimum": 1, "exclusiveMaximum": MOST_RANKS + 1}
+NAME = {"type": "string", "pattern": r"^(?!\.\.?\Z)[^/\x00]+\Z"}
+SCHEDULE = {"type": "string", "pattern": r"^([^\x00]*/)?(?!\.\.?\Z)[^/\x00]+\Z"}  # a name, or the path of the user's own file
+
+
+def an_object(**members):
+    return {"type": "object", "required": list(members), "properties": members}
+
+
+IDENTITY = {"case": NAME, "schedule": SCHEDULE, "ranks": RANKS, "transport": NAME}
+RECORD = an_object(
+    schema={"const": RUN_SCHEMA},
+    describe={"type": ["object", "null"], "properties": {"delivers": {"type": "array", "items": TEXT}}},
+    seed=TEXT,
+    microbatches=COUNT,
+    runs={"type": "array", "items": an_object(**IDENTITY, unsupported=TEXT, csv=TEXT)},
+)
+VERDICT = an_object(**IDENTITY, status=TEXT, sentence=TEXT, waiver=TEXT, first={}, tensors=COUNT)
+REPORT = an_object(verdicts={"type": "array", "items": VERDICT})
 
 
 def read_record(folder):
@@ -28,16 +50,9 @@ def read_record(folder):
         raise FormatError(
             f"{folder}: no run.json; expected the folder of `plumbline run --report` or `plumbline-case run --report`"
         )
-    with open(path, encoding="utf-8") as file:
-        try:
-            record = parse_json(file.read(), path)
-            if record["schema"] != RUN_SCHEMA:
-                raise FormatError(f"{path}: schema: expected {RUN_SCHEMA}, got {record['schema']}")
-            for run in record["runs"]:
-                run["case"], run["schedule"], run["ranks"], run["transport"], run["unsupported"], run["csv"]
-            record["seed"], record["microbatches"], record["describe"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(f"{path}: not the record of a run ({type(error).__name__}: {error})") from None
+    with open_regular(path) as file:
+        record = parse_json(file.read(), path)
+    check_by(RECORD, record, path)
     return record
 
 
@@ -45,19 +60,18 @@ def recorded_verdicts(folder):
     """{(case, schedule, ranks, transport): verdict} as the run recorded them: report.json of a finished run, else the
     lines of results.jsonl."""
     path = os.path.join(folder, "report.json")
-    try:
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                verdicts = parse_json(file.read(), path)["verdicts"]
-        else:
-            path = os.path.join(folder, "results.jsonl")
-            with open(path, encoding="utf-8") as file:  # an interrupted run may leave an unfinished last line
-                verdicts = [parse_json(line, path) for line in file if line.endswith("\n")]
-        return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}
-    except FileNotFoundError:
-        return {}
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: not a list of verdicts ({type(error).__name__}: {error})") from None
+    if os.path.exists(path):
+        with open_regular(path) as file:
+            report = parse_json(file.read(), path)
+        check_by(REPORT, report, path)
+        verdicts = report["verdicts"]
+    elif os.path.exists(path := os.path.join(folder, "results.jsonl")):
+        with open_regular(path) as file:  # an interrupted run may leave an unfinished last line
+            verdicts = [parse_json(line, path) for line in file if line.endswith(b"\n")]
+        check_by({"type": "array", "items": VERDICT}, verdicts, path)
+    else:
+        verdicts = []
+    return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}
 
 
 def append_recorded(folder, verdict, case, backend):
@@ -91,7 +105,11 @@ def rank_files(prefix, transport, ranks):
     if transport != "own":
         return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
     found = {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+    try:
+        names = os.listdir(folder) if os.path.isdir(folder) else ()
+    except OSError as error:
+        raise FormatError(f"cannot read {folder}: {error.strerror}") from None
+    for name in names:
         match = re.fullmatch(re.escape(start) + r"(0|[1-9][0-9]*)\.safetensors", name)
         if match:
             found[int(match[1])] = os.path.join(folder, name)
@@ -149,7 +167,7 @@ class Checker:
         if not any(map(os.path.lexists, files)):
             return "NOT RUN", "the run ended before it"
         folder = os.path.join(self.corpus, run["case"], f"{run['schedule']}-{run['ranks']}")
-        if not os.path.exists(os.path.join(folder, "case.json")):
+        if os.path.basename(run["schedule"]) != run["schedule"] or not os.path.exists(os.path.join(folder, "case.json")):
             return "NOT JUDGED", "the corpus has no expected results for this schedule and number of ranks"
         case = Case(folder)
         if case.truth != "exact":

@@ -23,6 +23,7 @@ PHASES = (
     ("optimizer-state",),
 )
 NUMBER = "(0|[1-9][0-9]*)"
+MOST = (1 << 31) - 1  # of a number in a key
 KEY = re.compile(rf"{NUMBER}/({'|'.join(KINDS)})/(-|{NUMBER})/(-|{NUMBER})/(.+)", re.DOTALL)
 
 
@@ -57,7 +58,7 @@ def key(step, kind, stage, microbatch, name):
 def parse_key(text):
     """The reverse of key(). Raises ValueError for any other text."""
     match = KEY.fullmatch(text)
-    if not match:
+    if not match or any(len(n) > len(str(MOST)) or int(n) > MOST for n in match.group(1, 4, 6) if n):
         raise ValueError(f"result key `{text}` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: {', '.join(KINDS)})")
     number = lambda n: None if n == "-" else int(n)
     return Key(int(match[1]), match[2], number(match[3]), number(match[5]), match[7])

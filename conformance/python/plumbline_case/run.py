@@ -6,10 +6,12 @@ import tempfile
 
 from .case import Case
 from .corpus import entries, select
+from .expectation import Expectation
 from .judge import Verdict, judge, rank_of
 from .loading import check_launcher, command, find_program, is_class
 from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
 from .schema import FormatError
+from .seal import Seal
 from .supervise import Supervisor, size_of, write_json
 
 TRANSPORT = "own"  # the backend's
@@ -62,9 +64,10 @@ class Run:
     """The runs that the options select: their describe at once, the others as judge_all() or judged() ask for them."""
 
     def __init__(self, options, supervisor, report, progress=None):
-        self.supervisor, self.report, self._progress, self._verdicts = supervisor, report, progress, []
-        self.describe = supervisor.describe()
+        self.supervisor, self.report, self._progress, self._verdicts = supervisor, report, progress, {}
         chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
+        self._expectations = {(e.case, e.schedule, e.ranks): Expectation(e.folder) for e in chosen}
+        self.describe = supervisor.describe()
         takes = self.describe["schedules"]
         self.entries = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
         if not self.entries:
@@ -86,7 +89,8 @@ class Run:
                 self._record()
 
     def judged(self, ranks, of_job):
-        """Runs these entries, all on `ranks` ranks, and yields the verdict on each as it ends."""
+        """Runs these entries, all on `ranks` ranks, and yields the verdict on each as it ends; and at the end of the backend
+        a second one, which counts, on each whose files have changed since."""
         out = self._out(ranks)
         job = job_of(of_job, ranks, out, self.supervisor.seconds)
         cases, job_file = job["cases"], os.path.join(out, "job.json")
@@ -100,24 +104,40 @@ class Run:
                 left.append(one)
             else:
                 yield verdict(one, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
+        seals = []
         for one, status, reason in self.supervisor.run(job | {"cases": left}, out, self._begins):
-            yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out)))
+            yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out, seals)))
+        for one, seal in seals:
+            if why := seal.why_broken():
+                yield verdict(one, "ERROR", why)
         write_json(job_file, job)
 
     def _out(self, ranks):
         return output_folder(self.report, TRANSPORT, ranks)
 
-    def _judge(self, one, ranks, out):
+    def _judge(self, one, ranks, out, seals):
+        """Adds a seal to `seals` if there is a verdict that it can change."""
+
+        def files():
+            try:
+                return rank_files(os.path.join(out, one["results"]), TRANSPORT, ranks)
+            except FormatError as error:
+                raise FormatError(str(error).removeprefix(out + os.sep)) from None
+
         try:
-            files = rank_files(os.path.join(out, one["results"]), TRANSPORT, ranks)
+            seal = Seal(files)
         except FormatError as error:
-            return "ERROR", str(error).removeprefix(out + os.sep)
-        if not files:
-            return "ERROR", f"said to be done, but there is no file {one['results']}0.safetensors nor of another rank"
-        case = Case(os.path.join(out, one["folder"]))
-        if case.truth != "exact" or not case.has_expected():
+            return "ERROR", str(error)
+        if not seal.files:
+            first = f"{one['results']}0.safetensors"
+            return "ERROR", f"said to be done, but there is no file {first} nor of another rank"
+        case = self._expectations[one["id"], one["schedule"], ranks]
+        if not case.is_exact():
             return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
-        return judge(case, files, self.describe["delivers"], rank_of)
+        status, clause = judge(case, seal.files, self.describe["delivers"], rank_of)
+        if status != "ERROR":
+            seals.append((one, seal))
+        return status, clause
 
     def _begins(self, one):
         if self._progress:
@@ -127,10 +147,9 @@ class Run:
         has_ended_badly = verdict.status in ("ERROR", "TIMEOUT")
         if has_ended_badly and size_of(self.supervisor.log):
             verdict = verdict._replace(log=LOG)
-        self._verdicts.append(verdict)
+        self._verdicts[verdict[:4]] = verdict
         if has_ended_badly:  # files tell the others
-            folder = next(e.folder for e in self.entries if (e.case, e.schedule, e.ranks) == verdict[:3])
-            append_recorded(self.report, verdict, Case(folder), self.describe["name"])
+            append_recorded(self.report, verdict, self._expectations[verdict[:3]], self.describe["name"])
         self._progress.finished(verdict)
 
     def _record(self):
@@ -144,8 +163,9 @@ class Run:
                 "transport": v.transport,
                 "unsupported": v.clause if v.status == "UNSUPPORTED" else "",
             }
-            for v in self._verdicts
+            for v in self._verdicts.values()
         ]
-        seed = Case(self.entries[0].folder).json["seed"]
+        first = self.entries[0]
+        seed = self._expectations[first.case, first.schedule, first.ranks].json["seed"]
         record = {"schema": RUN_SCHEMA, "backend": self.describe["name"], "describe": self.describe, "seed": str(seed)}
         write_json(os.path.join(self.report, "run.json"), record | {"microbatches": 0, "options": {}, "runs": runs})

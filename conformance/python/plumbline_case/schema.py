@@ -9,6 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = next(
     (f for f in (os.path.join(HERE, "schema"), os.path.join(HERE, "..", "..", "schema")) if os.path.isdir(f)), "schema"
 )
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class FormatError(ValueError):
@@ -25,9 +26,14 @@ def read_json(path, schema):
 
 def parse_json(text, source):
     """The value of a JSON text in UTF-8, of a str or bytes. Raises FormatError, in one line that begins with `source`, for any
-    other text, for an object that names a member twice, and for values that are nested too deep."""
+    other text, for an object that names a member twice, for values that are nested too deep, and for half of a surrogate pair,
+    which no text can have."""
     try:
-        return json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=without_repetition)
+        text = text if isinstance(text, str) else text.decode()
+        value = json.loads(text, object_pairs_hook=without_repetition)
+        if SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{source}: not JSON ({error})".replace("\n", " ")) from None
 
@@ -35,7 +41,11 @@ def parse_json(text, source):
 def check(document, schema, source):
     """Raises FormatError, in one line that begins with `source`, if the document violates the schema of that name."""
     with open(os.path.join(FOLDER, schema + ".schema.json"), encoding="utf-8") as file:
-        root = json.load(file)
+        check_by(json.load(file), document, source)
+
+
+def check_by(root, document, source):
+    """check() with the schema itself."""
     for place, message in violations(root, document, root, ""):
         raise FormatError(f"{source}: {place or 'the document'}: {message}"[:400])
 
@@ -49,6 +59,11 @@ def without_repetition(pairs):
 
 def text(value):
     return json.dumps(value)[:80]
+
+
+def quoted(name):
+    """A name of the document, on one line."""
+    return json.dumps(name, ensure_ascii=False)[1:-1]
 
 
 def is_number(value):
@@ -129,9 +144,9 @@ def additional_properties(allowed, value, root, place, schema):
         if name in known:
             continue
         if allowed is False:
-            yield place, f"unknown member '{name}'; expected {', '.join(known)}"
+            yield place, f"unknown member '{quoted(name)}'; expected {', '.join(known)}"
         else:
-            yield from violations(allowed, value[name], root, f"{place}.{name}" if place else name)
+            yield from violations(allowed, value[name], root, f"{place}.{quoted(name)}" if place else quoted(name))
 
 
 def items(inner, value, root, place, schema):

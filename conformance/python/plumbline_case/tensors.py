@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .regular import open_regular
-from .schema import FormatError, parse_json
+from .schema import FormatError, parse_json, quoted
 
 # NumPy has no bfloat16: BF16 is read and written as its bits, in uint16. Cases and results have no U16.
 DTYPES = {
@@ -31,6 +31,7 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_HEADER = 100_000_000
+MOST_DIMENSIONS = 32  # of an array of any NumPy, so that no verdict depends on its version
 
 
 class Stored(NamedTuple):
@@ -75,28 +76,32 @@ def read_stored(path, most=None, follow=True):
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
             raise FormatError(f"{path}: {size} bytes; expected at most {most}")
-        start = file.read(8)
-        if len(start) < 8:
-            raise FormatError(f"{path}: {size} bytes are too few for a safetensors file")
-        (length,) = struct.unpack("<Q", start)
-        if length > min(size - 8, MAX_HEADER):
-            raise FormatError(f"{path}: a header of {length} bytes in a file of {size}")
-        header = parse_json(file.read(length), f"{path}: the header")
-        entries = checked_entries(path, header, size - 8 - length)
+        return stored_in(file, size, path)
+
+
+def stored_in(file, size, path):
+    """read_stored() of an open file with so many bytes."""
+    start = file.read(8)
+    if len(start) < 8:
+        raise FormatError(f"{path}: {size} bytes are too few for a safetensors file")
+    (length,) = struct.unpack("<Q", start)
+    if length > min(size - 8, MAX_HEADER):
+        raise FormatError(f"{path}: a header of {length} bytes in a file of {size}")
+    header = parse_json(file.read(length), f"{path}: the header")
+    entries = checked_entries(path, header, size - 8 - length)
+    try:
         data = file.read(size - 8 - length)
-    if len(data) < size - 8 - length:
-        raise FormatError(f"{path}: it became shorter while it was read")
-    tensors = {}
-    for name, dtype, shape, begin in entries:
-        count = math.prod(shape)
-        array = np.frombuffer(data, dtype=DTYPES[dtype], count=count, offset=begin) if count else np.empty(0, DTYPES[dtype])
-        tensors[name] = Stored(dtype, array.reshape(shape).copy())
-    return tensors
+        if len(data) < size - 8 - length:
+            raise FormatError(f"{path}: it became shorter while it was read")
+        return {name: Stored(dtype, array_in(data, dtype, shape, begin)) for name, dtype, shape, begin in entries}
+    except MemoryError:
+        raise FormatError(f"{path}: no memory for its {size} bytes") from None
 
 
-def quoted(name):
-    """On one line."""
-    return json.dumps(name, ensure_ascii=False)[1:-1]
+def array_in(data, dtype, shape, begin):
+    count = math.prod(shape)
+    array = np.frombuffer(data, dtype=DTYPES[dtype], count=count, offset=begin) if count else np.empty(0, DTYPES[dtype])
+    return array.reshape(shape).copy()
 
 
 def checked_entries(path, header, size):
@@ -107,6 +112,7 @@ def checked_entries(path, header, size):
     for name, entry in header.items():
         if not is_entry(entry):
             raise FormatError(f"{path}: {quoted(name)}: expected a dtype, a shape and data_offsets, got {json.dumps(entry)[:80]}")
+        check_shape(f"{path}: {quoted(name)}", entry["shape"], DTYPES[entry["dtype"]].itemsize)
     entries, used = [], 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
@@ -118,6 +124,15 @@ def checked_entries(path, header, size):
     if used != size:
         raise FormatError(f"{path}: {size - used} bytes after the last tensor")
     return entries
+
+
+def check_shape(where, shape, itemsize):
+    """Raises FormatError, in one line that begins with `where`, unless NumPy has arrays of this shape. A size of 0 counts as 1
+    there, so that the others are limited with it as without it."""
+    if len(shape) > MOST_DIMENSIONS:
+        raise FormatError(f"{where}: {len(shape)} dimensions in its shape; expected at most {MOST_DIMENSIONS}")
+    if itemsize * math.prod(max(1, size) for size in shape) >= 1 << 63:
+        raise FormatError(f"{where}: its shape requires more than 2^63 bytes")
 
 
 def read_tensors(path):

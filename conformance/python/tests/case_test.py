@@ -302,7 +302,7 @@ class Data(unittest.TestCase):
         self.assertEqual(
             [tuple(parse_key(key)) for key in results], [(0, "grad", None, None, "a/b"), (1, "partial", 2, 3, "c")]
         )
-        for text in ("0/grad/-/-/", "00/grad/-/-/a", "0/gard/-/-/a", "0/grad/-1/-/a", "0/grad/-/a", "x"):
+        for text in ("0/grad/-/-/", "00/grad/-/-/a", "0/gard/-/-/a", "0/grad/-1/-/a", "0/grad/-/a", "x", "2147483648/grad/-/-/a", "9" * 5000 + "/grad/-/-/a"):
             with self.assertRaises(ValueError, msg=text):
                 parse_key(text)
         with self.assertRaises(ValueError):

@@ -3,17 +3,25 @@
 PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p hostile_test.py
 """
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 import unittest
+from unittest import mock
 
-from wheel_support import TOOL, TOY, InFolder, export, start
+from wheel_support import ROOT, TOOL, TOY, InFolder, export, start
+
+from plumbline_case import FormatError
+from plumbline_case.judge import judge, rank_of
+from plumbline_case.report_folder import Checker, rank_files
 
 CASES = "exact-mlp-mean,exact-mlp-sum"
 BACKEND = '''
-import os, subprocess
-from plumbline_case.examples.toy import Toy
+import glob, json, os, subprocess, time
+from plumbline_case import load, read_tensors, write_tensors
+from plumbline_case.examples.toy import Toy, WrongScale
 
 class Replaces(Toy):
     """What a variable says is done to the results of one case before it is announced."""
@@ -21,9 +29,34 @@ class Replaces(Toy):
         super().barrier(files)
         if "exact-mlp-mean" in files[0]:
             subprocess.run(["sh", "-ec", "f=$1; " + os.environ["DOES"], "sh", files[0]], check=True)
+
+class ReplacesLater(Toy):
+    """The same, while the next case runs."""
+    def barrier(self, files):
+        super().barrier(files)
+        if "exact-mlp-sum" in files[0]:
+            time.sleep(2)
+            file = files[0].replace("exact-mlp-sum", "exact-mlp-mean")
+            subprocess.run(["sh", "-ec", "f=$1; " + os.environ["DOES"], "sh", file], check=True)
+
+class Rewrites(WrongScale):
+    """Before anything is asked of it, its wrong results become the expected ones, or every case one that is not judged."""
+    def describe(self):
+        for folder in glob.glob(os.environ["CORPUS"] + "/*/*/"):
+            getattr(self, os.environ["DOES"])(folder)
+        return super().describe()
+
+    def results(self, folder):
+        case, expected = load(folder), folder + "expected.safetensors"
+        write_tensors(expected, read_tensors(expected) | self.run(case, self.prepare(case)))
+
+    def truth(self, folder):
+        document = json.load(open(folder + "case.json"))
+        json.dump(document | {"truth": "bounded"}, open(folder + "case.json", "w"))
 '''
 # What is put into the place of the result $f, and what is said of it behind its name.
 FILE, FOLDER = "rank 0: it is ", "1f1b/exact-mlp-mean: it is "
+BAD_FILES = os.path.join(ROOT, "scripts", "fuzz", "corpus", "safetensors")
 REPLACEMENTS = (
     ("rm $f; mkfifo $f", f"{FILE}a FIFO; expected a regular file"),
     ("rm $f; mkdir $f", f"{FILE}a folder; expected a regular file"),
@@ -32,6 +65,10 @@ REPLACEMENTS = (
     ("mv $f $f.moved; ln -s $f.moved $f", f"{FILE}a symbolic link; expected a regular file"),
     ("d=$(dirname $f); mv $d $d.moved; ln -s $d.moved $d", f"{FOLDER}a symbolic link; expected a folder"),
     ("truncate -s 40G $f", "rank 0: 42949672960 bytes; expected at most 268435456"),
+    (f"cp {BAD_FILES}/many_dimensions $f", "rank 0: 0/loss/-/0/loss: 70 dimensions in its shape; expected at most 32"),
+    (f"cp {BAD_FILES}/empty_and_large $f", "rank 0: 0/loss/-/0/loss: its shape requires more than 2^63 bytes"),
+    (f"cp {BAD_FILES}/large_and_empty $f", "rank 0: 0/loss/-/0/loss: its shape requires more than 2^63 bytes"),
+    (f"cp {BAD_FILES}/half_a_surrogate $f", "rank 0: the header: not JSON ('utf-8' codec can't encode character '\\ud800' in position 13: surrogates not allowed)"),
 )
 
 
@@ -41,10 +78,11 @@ class Hostile(InFolder):
         super().setUpClass()
         cls.corpus = os.path.join(cls.folder, "corpus")
         export(cls.corpus, *CASES.split(","))
-        cls.backend = cls.written("replaces.py", BACKEND) + ":Replaces"
+        cls.file = cls.written("replaces.py", BACKEND)
+        cls.backend = cls.file + ":Replaces"
 
-    def tool(self, verb, *words, **environment):
-        return start([*TOOL, verb, *words, "--corpus", self.corpus], **environment)
+    def tool(self, verb, *words, corpus=None, **environment):
+        return start([*TOOL, verb, *words, "--corpus", corpus or self.corpus], **environment)
 
     def report(self):
         folder = os.path.join(self.folder, "report")
@@ -73,6 +111,51 @@ class Hostile(InFolder):
                 self.assertNotEqual(checked.returncode, 0, checked.stdout)
                 self.assertIn(said.removeprefix("rank 0: "), checked.stdout + checked.stderr)
                 self.assertIn("PASS exact-mlp-sum x 1f1b", checked.stdout)
+
+    def test_results_that_change_after_their_verdict_lose_it(self):
+        of_rank = "after its case was done; results must not change once they are announced"
+        for does, said in (
+            ("printf x >> $f", f"rank 0: changed {of_rank}"),
+            ("printf x | dd of=$f bs=1 seek=20 conv=notrunc", f"rank 0: changed {of_rank}"),
+            ("rm $f", f"rank 0: removed {of_rank}"),
+            ("cp $f $(dirname $f)/rank1.safetensors", f"rank 1: added {of_rank}"),
+            ("d=$(dirname $f); mv $d $d.moved; ln -s $d.moved $d", f"{FOLDER}a symbolic link; expected a folder"),
+            ("cp $f $f.new; mv $f.new $f", ""),
+        ):
+            with self.subTest(does):
+                report = self.report()
+                run = self.tool("run", "--backend", f"{self.file}:ReplacesLater", "--case", CASES, "--report", report, DOES=does)
+                found = [line.split(" (")[0] for line in run.stdout.splitlines() if " x " in line]
+                passes = ["PASS exact-mlp-mean x 1f1b", "PASS exact-mlp-sum x 1f1b"]
+                error = f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}\n"
+                self.assertEqual(found, passes + ["ERROR exact-mlp-mean x 1f1b"] * bool(said), run.stdout + run.stderr)
+                self.assertEqual(run.stdout.splitlines()[-1], "1 error, 1 pass" if said else "2 pass")
+                checked = self.tool("check", report)
+                if said:
+                    self.assertIn(error, run.stdout)
+                    self.assertIn(error, checked.stdout)
+                self.assertEqual((run.returncode, checked.returncode), (1, 1) if said else (0, 0), checked.stderr)
+
+    def test_the_last_test_tells_it_to_pytest(self):
+        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder]
+        words = [f"--plumbline-backend={self.file}:ReplacesLater", f"--plumbline-corpus={self.corpus}"]
+        done = start([*plugin, *words], DOES="rm $f")
+        self.assertIn("1 failed, 1 passed", done.stdout)
+        self.assertIn("ERROR exact-mlp-mean x 1f1b (2 ranks, own): rank 0: removed after its case was done", done.stdout)
+        self.assertIn("2 passed", start([*plugin, *words], DOES="true").stdout)
+
+    def test_expected_results_that_a_backend_rewrites_are_not_believed(self):
+        for does in "results", "truth":
+            with self.subTest(does):
+                corpus = os.path.join(self.folder, "rewritten")
+                words = ["--backend", f"{self.file}:Rewrites"]
+                for verb, said in ("run", "FAIL exact-mlp-mean"), ("doctor", "failed     first comparison: FAIL exact-mlp-sum"):
+                    shutil.rmtree(corpus, ignore_errors=True)
+                    shutil.copytree(self.corpus, corpus)
+                    done = self.tool(verb, *words, corpus=corpus, DOES=does, CORPUS=corpus)
+                    self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                    self.assertIn(said, done.stdout)
+                    self.assertNotIn("PASS", done.stdout)
 
     def test_doctor_names_it(self):
         for does, said in REPLACEMENTS:
@@ -111,6 +194,52 @@ class Hostile(InFolder):
         )
         done = self.tool("run", *words, "--case", "exact-mlp-sum", "--report", self.report())
         self.assertIn(said, done.stdout + done.stderr)
+
+
+class NotRead(unittest.TestCase):
+    def test_what_the_system_refuses_to_read_is_a_line_of_its_case(self):
+        self.assertEqual(judge(None, ["/proc/self/mem"], name=rank_of), ("ERROR", "cannot read mem: Input/output error"))
+        with mock.patch("os.listdir", side_effect=PermissionError(13, "Permission denied")):
+            with self.assertRaisesRegex(FormatError, "^cannot read .*: Permission denied$"):
+                rank_files(os.path.join(BAD_FILES, "rank"), "own", 2)
+
+    def test_as_is_a_file_for_which_there_is_no_memory(self):
+        file = os.path.join(BAD_FILES, "rank")
+        with mock.patch("plumbline_case.tensors.array_in", side_effect=MemoryError):
+            size = os.path.getsize(file)
+            self.assertEqual(judge(None, [file], name=rank_of), ("ERROR", f"rank: no memory for its {size} bytes"))
+
+
+class Records(InFolder):
+    """run.json of a report that somebody else made."""
+
+    RUN = {"case": "a", "schedule": "gpipe", "csv": "", "ranks": 2, "transport": "own", "unsupported": ""}
+
+    def record(self, **changes):
+        record = {"schema": "plumbline-run/1", "describe": None, "seed": "1", "microbatches": 0, "runs": [self.RUN | changes]}
+        self.written("run.json", json.dumps(record))
+        return Checker(self.folder, self.folder)
+
+    def test_its_names_lead_nowhere_else(self):
+        for member, values in {
+            "case": ("", ".", "..", "../a", "/etc", "a/b", "a\0", 7, None),
+            "schedule": ("", "..", "a/..", "a/", "a\0", 7),
+            "transport": ("..", "a/b", 7),
+            "ranks": (0, -1, 4097, 1 << 40, 1.0, "2"),
+        }.items():
+            for value in values:
+                with self.subTest(member, value=value), self.assertRaises(FormatError) as caught:
+                    self.record(**{member: value})
+                self.assertRegex(str(caught.exception), rf"^{self.folder}/run.json: runs\[0\].{member}: .*$")
+
+    def test_a_schedule_that_is_a_file_has_no_expected_results(self):
+        """Not even where its path leads to a case of the report's own."""
+        os.makedirs(os.path.join(self.folder, "evil-2"))
+        self.written("evil-2/case.json", "{}")
+        os.makedirs(os.path.join(self.folder, "results/own-2/evil/a"))
+        self.written("results/own-2/evil/a/rank0.safetensors", "")
+        checker = self.record(schedule=os.path.join(self.folder, "evil"))
+        self.assertEqual(checker.verdict(checker.record["runs"][0]).status, "NOT JUDGED")
 
 
 if __name__ == "__main__":

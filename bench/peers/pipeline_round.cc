@@ -88,7 +88,7 @@ void run_pipeline_round(const PipelineRound& round, transport::Transport& transp
       processor.push_back(processor_seconds() - processor_begin);
     }
     write_file(rank_file(out, name, transport.rank(), ".json"),
-                    nlohmann::json{{"seconds", seconds}, {"processor_seconds", processor}}.dump());
+               nlohmann::json{{"seconds", seconds}, {"processor_seconds", processor}}.dump());
     write_tensor_file(rank_file(out, name, transport.rank(), ".safetensors"), gradients_of(engine));
   }
 }

@@ -13,8 +13,7 @@
 
 namespace plumbline::conformance {
 
-Job share_job(transport::Transport& transport, const Job& job, bool add_corpus,
-              const transport::Deadline& deadline) {
+Job share_job(transport::Transport& transport, const Job& job, bool add_corpus, const transport::Deadline& deadline) {
   nlohmann::json message;
   if (transport.rank() == 0) {
     message = {{"job", job_text(job)}, {"corpus", nlohmann::json::array()}};

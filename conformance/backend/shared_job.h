@@ -14,8 +14,8 @@ namespace plumbline::conformance {
 
 /// Returns rank 0's job on every rank. With `add_corpus`, the cases of Job::corpus, which rank 0 reads, are then in the
 /// corpus of every rank; without, they are there already. `job` of the other ranks is ignored. Rank 0 may be
-/// judging results before it calls this, so that the others need a patient deadline. Throws InputError on rank 0 for files
-/// that cannot be read.
+/// judging results before it calls this, so that the others need a patient deadline. Throws InputError on rank 0 for
+/// files that cannot be read.
 Job share_job(transport::Transport& transport, const Job& job, bool add_corpus, const transport::Deadline& deadline);
 
 /// Writes the bytes of every rank to rank 0's file system, each to `path_of(rank)`, and creates the folders. All ranks

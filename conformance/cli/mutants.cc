@@ -137,7 +137,7 @@ int random_faults(const MutantsOptions& options) {
   if (!options.report.empty()) {
     std::filesystem::create_directories(options.report);
     write_file(options.report / "random-faults.json",
-                    kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+               kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   return std::any_of(all.begin(), all.end(),
                      [](const conformance::RandomFault& f) { return f.end == conformance::FaultEnd::Missed; })

@@ -148,8 +148,7 @@ void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix)
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError("--report: folder '" + folder.string() + "' cannot be created (" + error.message() + ")");
-  write_file(folder / "kill-matrix.json",
-                  all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file(folder / "kill-matrix.json", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   write_file(folder / "kill-matrix.txt", matrix_text(matrix));
 }
 

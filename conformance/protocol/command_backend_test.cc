@@ -298,8 +298,8 @@ TEST_F(CommandBackendTest, AJobForAnotherBackendHasNothingOfOurRuntime) {
 TEST_F(CommandBackendTest, AJobLeadsNowhereButBelowItsOutput) {
   const auto refusal = [](const std::string& id, const std::string& results) {
     return testing::refusal([&] {
-      parse_job(R"({"format": "plumbline-job/1", "ranks": 1, "seed": 0, "timeout_seconds": 1, "cases": [{"id": ")" + id +
-                    R"(", "schedule": "gpipe", "results": ")" + results + R"("}]})",
+      parse_job(R"({"format": "plumbline-job/1", "ranks": 1, "seed": 0, "timeout_seconds": 1, "cases": [{"id": ")" +
+                    id + R"(", "schedule": "gpipe", "results": ")" + results + R"("}]})",
                 "J");
     });
   };

@@ -33,13 +33,15 @@ double not_negative(const JsonPlace& place) {
 /// A part of the paths of results and logs, which stay below the folder of the output.
 std::string path_below(const JsonPlace& place) {
   const std::filesystem::path path = place.text();
-  if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) place.fail("a path without \"..\" below the output");
+  if (path.is_absolute() || std::ranges::find(path, "..") != path.end())
+    place.fail("a path without \"..\" below the output");
   return place.text();
 }
 
 JobCase read_case(const JsonPlace& json) {
   json.expect_only({"id", "schedule", "csv", "folder", "results"});
-  JobCase item{.id = path_below(json["id"]), .schedule = json["schedule"].text(), .results = path_below(json["results"])};
+  JobCase item{
+      .id = path_below(json["id"]), .schedule = json["schedule"].text(), .results = path_below(json["results"])};
   if (const auto csv = json.find("csv")) item.csv = csv->text();
   if (const auto folder = json.find("folder")) item.folder = folder->text();
   return item;

@@ -7,7 +7,6 @@
 #include "runtime/io/write_file.h"
 #include "runtime/text/xml_text.h"
 
-
 namespace plumbline::conformance {
 namespace {
 

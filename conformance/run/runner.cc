@@ -219,9 +219,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
   options.started_by = launcher_of_this_rank(options.program, mpi.size());
   try {
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-    const auto patient = [&] {
-      return transport::Deadline::patient(transport::from_seconds(options.timeout_seconds));
-    };
+    const auto patient = [&] { return transport::Deadline::patient(transport::from_seconds(options.timeout_seconds)); };
     const auto agree = [&](int code) { return transport::agree_on(*transport, code, patient()); };
     // Rank 0 checks the input and reports an error; all ranks then finalize MPI. The others learn what to run from it,
     // since their hosts may lack the user's files.

@@ -58,12 +58,11 @@ class Supervisor {
     started_ = started_ || result.any_event;
     const std::string hidden = clause_on_hidden_event(result), reason = reason_of(result) + hidden;
     if (running)
-      settle(
-          *running, result.timed_out ? Status::Timeout : Status::Error,
-          (result.succeeded ? "ended in the middle of it, with exit code 0" + hidden : reason) +
-              (result.timed_out ? told_waits(read_flights(out_, job_.ranks), /*killed=*/true, out_,
-                            flight_page(out_, job_.cases[*running]))
-                                : ""));
+      settle(*running, result.timed_out ? Status::Timeout : Status::Error,
+             (result.succeeded ? "ended in the middle of it, with exit code 0" + hidden : reason) +
+                 (result.timed_out ? told_waits(read_flights(out_, job_.ranks), /*killed=*/true, out_,
+                                                flight_page(out_, job_.cases[*running]))
+                                   : ""));
     if (result.repeated_event) {  // another start would have it as well
       observer_.broken(with_log(ranks() + "failed: " + reason));
       return false;

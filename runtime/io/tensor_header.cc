@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t max_header_bytes = 100'000'000;  // the limit of the format's own implementation
-constexpr size_t kMostDimensions = 64;                // NumPy's; LibTorch has the same for most operators
+constexpr size_t kMostDimensions = 32;              // of NumPy 1, with which others read the file
 
 std::string dtype_list() {
   std::string list;

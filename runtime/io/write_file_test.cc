@@ -36,8 +36,8 @@ TEST(WriteFile, FollowsNoLinkThatIsPlantedInItsPlace) {
   };
   // The names of temporary files can be guessed.
   for (int i = 0; i < 5000; ++i)
-    std::filesystem::create_symlink(
-        elsewhere, folder / ("text.tmp." + std::to_string(getpid()) + "." + std::to_string(i)));
+    std::filesystem::create_symlink(elsewhere,
+                                    folder / ("text.tmp." + std::to_string(getpid()) + "." + std::to_string(i)));
   std::filesystem::create_symlink(elsewhere, folder / "text");
   write_file(folder / "text", "new");
   EXPECT_EQ(text_of(elsewhere), "kept");

@@ -33,8 +33,8 @@ class Deadline {
  public:
   /// `limit` from now, or the last time that the clock can represent.
   static Deadline after(Clock::duration limit);
-  /// For ranks that wait while one plans, reads, judges or reports: 10 minutes, and 20 times the limit for a message. Only a
-  /// rank that is stopped or lost takes longer.
+  /// For ranks that wait while one plans, reads, judges or reports: 10 minutes, and 20 times the limit for a message.
+  /// Only a rank that is stopped or lost takes longer.
   static Deadline patient(Clock::duration message_limit);
   /// An absolute time; the reported limit is the time left at construction.
   Deadline(Clock::time_point at) : at_(at), limit_(at - Clock::now()) {}

@@ -14,7 +14,7 @@ SOURCES = ['conformance/run/supervise.cc', 'conformance/run/result_seal.cc', 'co
            'runtime/io/temporary_folder.cc', 'runtime/io/gzip.cc', 'runtime/transport/errors.cc', 'runtime/transport/leftovers.cc',
            'conformance/protocol/guard.cc']
 OTHERS = ['conformance/protocol/process.cc', 'runtime/io/tensor_file.cc', 'conformance/protocol/protocol.cc',
-          'conformance/protocol/command_backend.h', 'conformance/protocol/backend_log.cc', 'runtime/io/write_text.cc',
+          'conformance/protocol/command_backend.h', 'conformance/protocol/backend_log.cc', 'runtime/io/write_file.cc',
           'runtime/io/json_place.cc', 'runtime/capture/pt2/archive.cc', 'runtime/transport/mpi_session.cc',
           'runtime/transport/mpi_transport.cc', 'runtime/transport/flight/who_waits.cc']
 PACKAGE = 'conformance/python/plumbline_case'

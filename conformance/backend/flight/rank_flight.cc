@@ -43,8 +43,7 @@ RankFlight::RankFlight(transport::Transport& inner, const std::filesystem::path&
   if (inner.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
   const std::string own = transport::host_name();
   const Hosts hosts = find_hosts(inner, own, patience);
-  const double ahead =
-      hosts.several ? transport::correction(transport::measure_clock_offset(inner, patience)) : 0;
+  const double ahead = hosts.several ? transport::correction(transport::measure_clock_offset(inner, patience)) : 0;
   try {
     log_ = own == hosts.of_rank_0 ? std::make_unique<transport::flight::FlightLog>(file)
                                   : std::make_unique<transport::flight::FlightLog>();

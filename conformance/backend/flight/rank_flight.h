@@ -13,16 +13,16 @@ namespace plumbline::conformance {
 
 class RankFlight {
  public:
-  /// All ranks of a job make one together. The log is below rank 0's output folder `out`, where it outlives a killed rank;
-  /// on another host than rank 0's it is in memory. A rank that cannot write one keeps none, since the run does not depend
-  /// on it. `patience` limits the wait for the other ranks, which start at different times.
+  /// All ranks of a job make one together. The log is below rank 0's output folder `out`, where it outlives a killed
+  /// rank; on another host than rank 0's it is in memory. A rank that cannot write one keeps none, since the run does
+  /// not depend on it. `patience` limits the wait for the other ranks, which start at different times.
   RankFlight(transport::Transport& inner, const std::filesystem::path& out, const transport::Deadline& patience);
 
   /// The transport whose messages are logged.
   transport::Transport& transport() { return recorded_ ? *recorded_ : *inner_; }
 
-  /// After a wait of this rank has thrown TimeoutError: told_waits() of all ranks, with the page at `page`. Logs of ranks
-  /// on one host are read from their files; ranks on several hosts are asked.
+  /// After a wait of this rank has thrown TimeoutError: told_waits() of all ranks, with the page at `page`. Logs of
+  /// ranks on one host are read from their files; ranks on several hosts are asked.
   std::string told(const std::filesystem::path& page);
 
  private:

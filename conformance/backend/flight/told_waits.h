@@ -13,8 +13,8 @@ transport::flight::Flights read_flights(const std::filesystem::path& out, int ra
 
 /// If a rank ended in a wait (or `killed`: all were, at a deadline of the supervisor), writes the page about it
 /// (flight_page() of who_waits.h), which is below `out`, and returns its first line and the page's path, as a clause to
-/// follow a reason: "; a cycle of waits: ... (see FILE)". Without `out`, which may be on another host, there is no page.
-/// Else returns nothing, as for a backend without logs.
+/// follow a reason: "; a cycle of waits: ... (see FILE)". Without `out`, which may be on another host, there is no
+/// page. Else returns nothing, as for a backend without logs.
 std::string told_waits(const transport::flight::Flights& flights, bool killed, const std::filesystem::path& out,
                        const std::filesystem::path& page);
 

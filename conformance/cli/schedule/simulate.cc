@@ -219,14 +219,14 @@ int simulate_one(const SimulateCommand& command) {
   const schedule::Simulation& simulation = step.simulation;
   const std::span<const schedule::Trace> traces(&simulation.trace, 1);
   if (!command.trace.empty()) {
-    write_file(command.trace, conformance::chrome_trace(
-                                       traces, {.microseconds_per_unit = 1000, .transfers = simulation.transfers}));
+    write_file(command.trace,
+               conformance::chrome_trace(traces, {.microseconds_per_unit = 1000, .transfers = simulation.transfers}));
   }
   if (!command.svg.empty()) {
     const std::string title = compute.name + ", " + std::to_string(compute.ranks.size()) + " ranks, " +
                               std::to_string(compute.microbatches) + " micro-batches";
     write_file(command.svg,
-                    conformance::timeline_svg(traces, {.title = title, .unit = "", .memory = simulation.memory}));
+               conformance::timeline_svg(traces, {.title = title, .unit = "", .memory = simulation.memory}));
   }
   step.compute = compute;
   (command.json ? print_json : print_text)(step);

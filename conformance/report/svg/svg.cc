@@ -7,7 +7,6 @@
 
 #include "runtime/text/xml_text.h"
 
-
 namespace plumbline::conformance {
 
 std::string svg_number(double value, const char* format) {

@@ -21,8 +21,9 @@ namespace {
 
 using nlohmann::json;
 
-/// The most that the entries unpack to together, for each byte of the file. PyTorch stores entries as they are; a program that packs them again
-/// does not pack weights and JSON more tightly than this, while a zip bomb has about 1000.
+/// The most that the entries unpack to together, for each byte of the file. PyTorch stores entries as they are; a
+/// program that packs them again does not pack weights and JSON more tightly than this, while a zip bomb has about
+/// 1000.
 constexpr size_t kUnpackedBytes = 100;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

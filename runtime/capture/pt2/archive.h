@@ -33,8 +33,8 @@ class Archive {
 
   /// Return the whole content of an entry (read(): bytes and their number). Throw InputError if the entry is missing
   /// (the text names the expected content, `purpose`), cannot be read, is not JSON (read_json()), or is uncompressed
-  /// and does not match its checksum, which LibTorch's reader does not verify; and when the entries that were read unpack
-  /// to far more bytes than the file has.
+  /// and does not match its checksum, which LibTorch's reader does not verify; and when the entries that were read
+  /// unpack to far more bytes than the file has.
   std::pair<at::DataPtr, size_t> read(const std::string& entry, const std::string& purpose);
   std::string read_text(const std::string& entry);
   nlohmann::json read_json(const std::string& entry, const std::string& purpose);

@@ -1,5 +1,5 @@
-#include "runtime/io/write_file.h"
 #include "runtime/split/io/program_files.h"
+#include "runtime/io/write_file.h"
 
 #include <gtest/gtest.h>
 

@@ -58,8 +58,8 @@ class FlightLog {
 /// The bytes of every log.
 extern const size_t kFlightLogBytes;
 
-/// The events in the bytes of a log, oldest first; nullopt if they are none. An event that was being written is left out,
-/// and bytes that are none.
+/// The events in the bytes of a log, oldest first; nullopt if they are none. An event that was being written is left
+/// out, and bytes that are none.
 std::optional<std::vector<Event>> decode_flight_log(std::span<const std::byte> bytes);
 
 /// The same of a file.

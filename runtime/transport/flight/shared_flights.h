@@ -1,5 +1,5 @@
-// Flight logs of ranks on several hosts, which cannot read each other's files: a rank whose wait has ended by its deadline
-// asks the others for their logs, and a rank that waits answers.
+// Flight logs of ranks on several hosts, which cannot read each other's files: a rank whose wait has ended by its
+// deadline asks the others for their logs, and a rank that waits answers.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class SharedFlights : public ForwardingTransport {
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override;
   void withdraw() noexcept override;
 
-  /// For a rank whose wait has thrown TimeoutError, and which aborts next. Returns its own log and those of the ranks that
-  /// answer within `patience`, in rank 0's time; a rank that is stopped, or computes, does not.
+  /// For a rank whose wait has thrown TimeoutError, and which aborts next. Returns its own log and those of the ranks
+  /// that answer within `patience`, in rank 0's time; a rank that is stopped, or computes, does not.
   Flights ask(Clock::duration patience);
 
  private:

@@ -20,8 +20,7 @@ Deadline limit() { return Deadline::after(20s); }
 
 /// A rank's log, as if its clock were 1000 s ahead of that of the rank before.
 struct Rank {
-  explicit Rank(Transport& inner)
-      : shared(inner, &log, 1000.0 * inner.rank()), recorded(record_flight(shared, log)) {}
+  explicit Rank(Transport& inner) : shared(inner, &log, 1000.0 * inner.rank()), recorded(record_flight(shared, log)) {}
 
   FlightLog log;
   SharedFlights shared;

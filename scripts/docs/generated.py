@@ -8,6 +8,7 @@ import results
 import speed
 import versions
 
+CLI = 'docs/cli.md'
 VERSION = '2.15.0'  # of PyTorch, in the README's first sentences
 
 
@@ -32,11 +33,12 @@ def with_part(text, part, name=''):
     return re.sub(f'({re.escape(mark)}).*?(<!-- end -->)', lambda found: f'{found[1]}{part}\n{found[2]}', text, flags=re.DOTALL)
 
 
-def texts(root, help_texts):
-    """{path: the text that the file should have}."""
+def texts(root, help_texts, of_wheel):
+    """{path: the text that the file should have}; without docs/cli.md if plumbline-case cannot start."""
     page, hall = ((root / 'docs' / name).read_text(encoding='utf-8') for name in ('torch_pipelining.md', 'hall_of_bugs.md'))
     readme, changelog = ((root / name).read_text(encoding='utf-8') for name in ('README.md', 'CHANGELOG.md'))
     readme = with_part(readme, found_in_pytorch(page, hall))
     readme = with_part(readme, speed.table((root / 'bench/results.jsonl').read_text(encoding='utf-8')), 'speed')
-    return {'docs/cli.md': cli_page.page(help_texts), 'docs/frameworks.svg': frameworks.svg(page, hall),
-            'README.md': readme, 'CHANGELOG.md': with_part(changelog, versions.table(root))}
+    made = {'docs/frameworks.svg': frameworks.svg(page, hall), 'README.md': readme,
+            'CHANGELOG.md': with_part(changelog, versions.table(root))}
+    return made | ({CLI: cli_page.page(help_texts, of_wheel)} if of_wheel else {})

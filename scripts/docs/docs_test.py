@@ -71,7 +71,7 @@ class Tree(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        for name, text in {'build/plumbline': PROGRAM, 'README.md': '', 'CONTRIBUTING.md': '',
+        for name, text in {'build/plumbline': PROGRAM, 'README.md': '', 'CONTRIBUTING.md': '', 'conformance/INTERPRETING.md': '',
                            'source.c': 'int a;\nint b;\n', 'scripts/docs/commands.toml': ''}.items():
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(text)
@@ -144,6 +144,17 @@ class Tree(unittest.TestCase):
         (self.root / 'build/plumbline-bench').touch()
         self.expect(1, 'README.md:2: no subcommand bench', page)
 
+    def test_json_is_held_against_a_schema(self):
+        page = '<!-- json: %s -->\n```json\n%s\n```\n'
+        answer = '[{"id": "a", "schedule": "b", "supported": true}]'
+        self.expect(0, '1 JSON', page % ('plan', answer))
+        self.expect(1, 'README.md:2: [0].supported: expected true, got 1', page % ('plan', answer.replace('true', '1')))
+        self.expect(1, 'README.md:2: the block: not JSON', page % ('plan', answer[:-1]))
+        self.expect(1, 'README.md:2: no schema plans; expected one of', page % ('plans', answer))
+        self.expect(0, '1 JSON', page % ('case', '"stages": 2, "microbatches": 4'))
+        self.expect(1, 'README.md:2: microbatches: ', page % ('case', '"stages": 2, "microbatches": "4"'))
+        self.expect(1, 'README.md:2: case has no member stage', page % ('case', '"stage": 2'))
+
     def test_a_file_is_there_for_later_commands(self):
         self.expect(0, '1 run', '<!-- file: new/my.txt -->\n```text\nhi\n```\n\n```sh\ngrep hi new/my.txt\n```\n')
 
@@ -161,7 +172,9 @@ class Tree(unittest.TestCase):
         (self.root / 'CHANGELOG.md').write_text('')
         for file, text in {'torch_pipelining': RESULTS, 'hall_of_bugs': HALL, 'engines': ENGINES, 'benchmarks': ''}.items():
             (self.root / f'docs/{file}.md').write_text(text)
-        for file in ('meson.build', 'conformance/INTERPRETING.md', 'conformance/protocol/protocol.h',
+        (self.root / 'conformance/python').symlink_to(HERE.parents[1] / 'conformance/python')
+        (self.root / 'conformance/INTERPRETING.md').write_text('Version **1**\n')
+        for file in ('meson.build', 'conformance/protocol/protocol.h',
                      'conformance/export/opset.h', 'conformance/corpus.lock', 'bench/results.jsonl'):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             (self.root / file).write_text((HERE.parents[1] / file).read_text())

@@ -9,6 +9,7 @@ import results
 import speed
 import versions
 
+CLI = 'docs/cli.md'
 PYTORCH, VERSION = 'torch.distributed.pipelining', '2.15.0'  # in the README's first sentences
 
 
@@ -40,15 +41,16 @@ def with_part(text, part, name=''):
     return re.sub(f'({re.escape(mark)}).*?(<!-- end -->)', lambda found: f'{found[1]}{part}\n{found[2]}', text, flags=re.DOTALL)
 
 
-def texts(root, help_texts):
-    """{path: the text that the file should have}; without docs/cli.md if the help of `plumbline bench` is missing."""
+def texts(root, help_texts, of_wheel):
+    """{path: the text that the file should have}; without docs/cli.md if the help of `plumbline bench` or of plumbline-case is
+    missing."""
     def text(name):
         return (root / name).read_text(encoding='utf-8')
 
     hall, history = text('docs/hall_of_bugs.md'), text('bench/results.jsonl')
     readme = with_part(text('README.md'), found_in_pytorch(text('docs/torch_pipelining.md'), hall))
     readme = with_part(readme, speed.table(history, speed.IN_README), 'speed')
-    cli = {'docs/cli.md': cli_page.page(help_texts)} if help_texts.has_bench else {}
+    cli = {CLI: cli_page.page(help_texts, of_wheel)} if help_texts.has_bench and of_wheel else {}
     return {**cli, 'docs/frameworks.svg': frameworks.svg(text('docs/engines.md'), hall), 'README.md': readme,
             'CHANGELOG.md': with_part(text('CHANGELOG.md'), versions.table(root)),
             'docs/benchmarks.md': with_part(text('docs/benchmarks.md'), speed.table(history, speed.ROWS), 'speed')}

@@ -1,8 +1,10 @@
-"""What `--help` of the program and of each of its subcommands says."""
+"""What `--help` of the programs and of each of their subcommands says."""
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 
 
 def subcommands_of(text):
@@ -46,3 +48,24 @@ class Help:
             if not re.search(re.escape(option) + r'(?![\w-])', self.of(known)):
                 return f'{" ".join(("plumbline", *known))} has no option {option}'
         return None
+
+
+class WheelHelp:
+    """Of plumbline-case, from the sources."""
+
+    NEEDS = 'numpy'
+
+    def __init__(self, root):
+        self.environment = {**os.environ, 'PYTHONPATH': str(root / 'conformance/python'), 'COLUMNS': '120'}
+
+    def can_start(self):
+        return subprocess.run([sys.executable, '-c', f'import {self.NEEDS}'], capture_output=True).returncode == 0
+
+    def of(self, words=()):
+        made = subprocess.run([sys.executable, '-B', '-m', 'plumbline_case', *words, '--help'], env=self.environment,
+                              capture_output=True, text=True, check=True, timeout=60)
+        return made.stdout
+
+    def all(self):
+        """Every subcommand as its words, in the order of the help text."""
+        return [(name,) for name in re.findall(r'(?m)^    ([a-z]+)\b', self.of())]

@@ -6,6 +6,8 @@ language tells what the block is held against:
 
   <!-- excerpt: PATH -->        its lines are lines of that file, in one piece
   <!-- file: NAME -->           it is written to NAME before the page's later commands run
+  <!-- json: SCHEMA -->         it is JSON that conformance/schema/SCHEMA.schema.json accepts; without braces around it,
+                                members of such an object
   <!-- not checked: REASON -->  nothing
 """
 
@@ -14,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 COMMAND_LANGUAGES = ('sh', 'console')
-NOTE = re.compile(r'<!-- (excerpt|file|not checked): (.+) -->')
+NOTE = re.compile(r'<!-- (excerpt|file|json|not checked): (.+) -->')
 FENCE = re.compile(r'(`{3,})(\w*)\s*')
 INLINE = re.compile(r'(?<!`)`((?:build/)?plumbline(?:-bench)? [^`]+|scripts/[^` ]+[^`]*)`(?!`)')
 
@@ -51,7 +53,7 @@ class Step:
 
 def read_pages(root):
     """{path relative to root: text} of every page but docs/cli.md, which is the program's own text."""
-    files = [root / 'README.md', root / 'CONTRIBUTING.md', *sorted((root / 'docs').glob('*.md'))]
+    files = [root / 'README.md', root / 'CONTRIBUTING.md', root / 'conformance/INTERPRETING.md', *sorted((root / 'docs').glob('*.md'))]
     return {file.relative_to(root).as_posix(): file.read_text(encoding='utf-8') for file in files if file.name != 'cli.md'}
 
 
@@ -80,8 +82,8 @@ def why_unchecked(block):
     if not block.language:
         return 'a block without a language; expected sh or console for commands'
     if block.language not in COMMAND_LANGUAGES and not block.note:
-        return ('nothing checks this block; expected <!-- excerpt: PATH -->, <!-- file: NAME --> or '
-                '<!-- not checked: REASON --> above it')
+        return ('nothing checks this block; expected <!-- excerpt: PATH -->, <!-- file: NAME -->, <!-- json: SCHEMA --> '
+                'or <!-- not checked: REASON --> above it')
     return None
 
 

@@ -12,8 +12,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
-KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "grad", "grad-norm", "buffer", "param",
-         "optimizer-state"]
+KINDS = ["forward", "output", "loss", "backward", "partial", "input-grad", "hook-calls", "accumulated", "grad", "grad-norm",
+         "buffer", "param", "optimizer-state"]
 THREE = "exact-mlp-*"
 OFFLOADED = "exact-offload-1f1b"
 CASES = ["exact-mlp-sum", "exact-mlp-mean", "exact-mlp-bf16"]  # those of the pattern, in the order of a job
@@ -27,8 +27,8 @@ def setUpModule():
         shutil.copy(os.path.join(HERE, name), FOLDER)
     with open(os.path.join(FOLDER, "player.toml"), "w", encoding="utf-8") as file:
         file.write('schema = "plumbline-backend/1"\nargv = ["python3", "player.py"]\n')
-    for case in (THREE, "boundary-hooks", "train-mlp", "recurrent-bounded", "clip-read", "clip-bounded", "skip-overflow-clip",
-                 "exact-dp-mlp", OFFLOADED):
+    for case in (THREE, "boundary-hooks", "hooks-after", "train-mlp", "recurrent-bounded", "clip-read", "clip-bounded",
+                 "skip-overflow-clip", "exact-dp-mlp", "exact-hooks-after-frozen", OFFLOADED):
         report = os.path.join(FOLDER, "source", case.strip("-*"))
         schedule = "own" if case == OFFLOADED else "gpipe"
         ended = plumbline("run", "--case", case, "--schedule", schedule, "--ranks", "2", "--report", report)
@@ -108,18 +108,35 @@ class Deliveries(Played):
         self.assert_play("train-mlp", "skipped", "nothing to compare", delivers=["grad", "forward"])
         self.assert_play("recurrent-bounded", "skipped", "nothing to compare", delivers=["partial"])
 
-    def test_bounded_cases_ignore_the_values_of_three_kinds(self):
-        ignored = "/(forward|backward|partial)/"
-        verdict = self.assert_play("recurrent-bounded", "pass", changes=[[ignored, "other value"]])
-        self.assertEqual(verdict["checked"], ["grad", "loss", "output", "param"])
-        for change, words in ("drop", "is missing"), ("F64", "wrong dtype"), ("flat", "wrong shape"):
-            self.assert_play("recurrent-bounded", "fail", words, changes=[[ignored, change]])
-        self.assert_play("recurrent-bounded", "fail", "gradient `", changes=[["/grad/", "other value"]])
+    def test_bounded_cases_ignore_the_values_of_four_kinds(self):
         # Without a LibTorch, a same-order case is bounded.
         bounded = {"libtorch": None}
-        self.assert_play("boundary-hooks", "fail", "hook-calls `", describe=bounded, changes=[["/hook-calls/", "other value"]])
-        self.assert_play("boundary-hooks", "fail", describe=bounded, changes=[["/hook-calls/", "drop"]])
-        self.assert_play("boundary-hooks", "fail", changes=[["/hook-calls/", "other value"]])
+        for case, kinds, describe in (
+            ("recurrent-bounded", "forward|backward|partial", {}),
+            ("hooks-after", "forward|backward|partial|accumulated", bounded),
+        ):
+            verdict = self.assert_play(case, "pass", describe=describe, changes=[[f"/({kinds})/", "other value"]])
+            self.assertEqual(set(verdict["checked"]) & set(kinds.split("|")), set())
+            for kind in kinds.split("|"):
+                for change, words in ("drop", "is missing"), ("F64", "wrong dtype"), ("flat", "wrong shape"):
+                    self.assert_play(case, "fail", words, describe=describe, changes=[[f"/{kind}/", change]])
+            self.assert_play(case, "fail", "gradient `", describe=describe, changes=[["/grad/", "other value"]])
+        for case in "boundary-hooks", "hooks-after":
+            for describe in {}, bounded:
+                self.assert_play(case, "fail", "hook-calls `", describe=describe, changes=[["/hook-calls/", "other value"]])
+                self.assert_play(case, "fail", describe=describe, changes=[["/hook-calls/", "drop"]])
+        self.assert_play("hooks-after", "fail", "accumulated", changes=[["/accumulated/", "other value"]])
+
+    def test_a_parameter_without_a_gradient_has_nothing_of_an_accumulation(self):
+        """Its stage delivers no `partial`, `accumulated` or `hook-calls` of it, and one of them too many fails."""
+        of_kind = lambda kind: {key.split("/", 4)[4] for key in self.keys("exact-hooks-after-frozen") if f"/{kind}/" in key}
+        frozen = of_kind("param") - of_kind("grad")
+        self.assertTrue(frozen)
+        for kind in "partial", "accumulated", "hook-calls":
+            self.assertEqual(of_kind(kind) & frozen, set())
+            (other, *_) = (key for key in self.keys("exact-hooks-after-frozen") if f"/{kind}/" in key)
+            add = {"/".join([*other.split("/")[:4], min(frozen)]): other}
+            self.assert_play("exact-hooks-after-frozen", "fail", "was not expected", add=add)
 
     def keys(self, case):
         from tensor_files import read_tensors

@@ -96,7 +96,7 @@ class Hostile(InFolder):
                 lines = self.tool("run", "-v", *words, DOES=does).stdout.splitlines()
                 self.assertTrue(lines.pop(1).startswith("  repeat: "))
                 log = os.path.join(words[-1], "backend.log")
-                self.assertIn(lines[0].removesuffix(f" (see {log})"), f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}")
+                self.assertEqual(lines[0].removesuffix(f" (see {log})"), f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}")
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
 
     def test_nor_is_it_judged_later(self):

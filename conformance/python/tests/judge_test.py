@@ -2,9 +2,10 @@
 
     PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/python/tests -p judge_test.py
 
-The results are those of plumbline's runtime: right ones of exact cases; those of recorded mutants that an exact case
-kills; and with values, element types, shapes, names and files changed at random. With PLUMBLINE_IN_FULL (scripts/nightly)
-these are every exact case and every mutant, otherwise some.
+The results are those of plumbline's runtime: right ones of exact cases; those of mutants, each in an exact case
+(judged_mutants.py); and with values, element types, shapes, names and files changed at random. With PLUMBLINE_IN_FULL
+(scripts/nightly) these are every exact case and every mutant, otherwise some. PLUMBLINE_SEED repeats the choice of a failure,
+which names it.
 """
 
 import glob
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import unittest
 
+import judged_mutants
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,7 +31,8 @@ from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 IN_FULL = "PLUMBLINE_IN_FULL" in os.environ
-KILLERS = os.path.join(HERE, "..", "..", "mutants", "killers.json")
+SEED = int(os.environ.get("PLUMBLINE_SEED") or random.randrange(2**32))
+AGAIN = f"PLUMBLINE_SEED={SEED}"
 
 
 def plumbline(*words):
@@ -76,7 +79,7 @@ class Judge(unittest.TestCase):
             checker.recorded = {}  # only the files speak
             judged = checker.verdict(runs[identity])
             if said["truth"] == "exact":
-                self.assertEqual(judged.sentence(), said["sentence"])
+                self.assertEqual(judged.sentence(), said["sentence"], AGAIN)
             else:
                 self.assertEqual(judged.status, "NOT JUDGED")
             statuses.append(judged.status)
@@ -84,7 +87,7 @@ class Judge(unittest.TestCase):
 
     def test_right_results(self):
         """And a case of another kind of truth, which is not judged."""
-        cases = sorted(self.exact) if IN_FULL else random.sample(sorted(self.exact), 40)
+        cases = sorted(self.exact) if IN_FULL else random.Random(SEED).sample(sorted(self.exact), 40)
         for case in (",".join(cases), "mlp"):
             self.export(case, "1f1b", 2)
             out = os.path.join(self.folder, "right")
@@ -94,28 +97,53 @@ class Judge(unittest.TestCase):
             if case == "mlp":
                 self.assertEqual(statuses, ["NOT JUDGED"])
             else:
-                self.assertGreater(statuses.count("PASS"), 0.8 * len(cases))
+                self.assertGreater(statuses.count("PASS"), 0.8 * len(cases), AGAIN)
+
+    def run_mutant(self, mutant, run, *more):
+        """The folder of the report."""
+        out = os.path.join(self.folder, "mutant")
+        shutil.rmtree(out, ignore_errors=True)
+        plumbline("run", *chosen(*run), "--mutant", mutant, "--report", out, *more)
+        return out
 
     def test_mutants(self):
-        """The wrong results of recorded mutants, each in an exact case that kills it: of some, or of every one."""
-        with open(KILLERS, encoding="utf-8") as file:
-            killers = json.load(file)
-        runs = {
-            mutant: next((run for run in recorded if run["case"] in self.exact and run["by"] == "fail"), None)
-            for mutant, recorded in killers.items()
-        }
-        tried = [mutant for mutant, run in runs.items() if run]
-        self.assertGreater(len(tried), len(killers) / 2)
-        if not IN_FULL:
-            tried = random.sample(tried, 8)
-        for mutant in tried:
+        """The wrong results of mutants, each in an exact case: of some, or of every one."""
+        runs = judged_mutants.runs(self.exact)
+        for mutant in sorted(runs) if IN_FULL else random.Random(SEED).sample(sorted(runs), 8):
+            with self.subTest(AGAIN, mutant=mutant):
+                out = self.run_mutant(mutant, runs[mutant])
+                self.export(*runs[mutant])
+                statuses = self.compare(out)
+                self.assertTrue(statuses, "no result is judged")
+                self.assertLessEqual(set(statuses), {"FAIL", "MISTRUSTED"})
+
+    def test_every_mutant_has_a_run_or_a_reason_for_none(self):
+        """Exactly one; and no exact case has the features that a reason says are missing."""
+        needs = {mutant["name"]: mutant["needs"] for mutant in json.loads(plumbline("mutants", "--json").stdout)}
+        self.assertEqual(needs.keys(), judged_mutants.recorded().keys())
+        unmet = [mutant for mutant in needs if judged_mutants.unmet(needs[mutant])]
+        without = [*judged_mutants.listed(judged_mutants.NO_RESULTS), *judged_mutants.listed(judged_mutants.NO_DIFFERENCE)]
+        self.assertEqual(sorted([*judged_mutants.runs(self.exact), *unmet, *without]), sorted(needs))
+        listed = json.loads(plumbline("list", "--case", "*", "--json").stdout)
+        for features in judged_mutants.NEEDS.values():
+            having = {case["id"] for case in listed if set(features) <= set(case["features"])}
+            self.assertTrue(having, features)
+            self.assertEqual(having & self.exact, set(), features)
+
+    @unittest.skipUnless(IN_FULL, "in scripts/nightly")
+    def test_mutants_without_a_run_leave_no_wrong_result(self):
+        recorded = judged_mutants.recorded()
+        for mutant in judged_mutants.listed(judged_mutants.NO_RESULTS):
             with self.subTest(mutant=mutant):
-                run = runs[mutant]
-                out = os.path.join(self.folder, "mutant")
-                shutil.rmtree(out, ignore_errors=True)
-                plumbline("run", *chosen(run["case"], run["schedule"], run["ranks"]), "--mutant", mutant, "--report", out)
-                self.export(run["case"], run["schedule"], run["ranks"])
-                self.assertLessEqual(set(self.compare(out)), {"FAIL", "MISTRUSTED"})
+                run = recorded[mutant][0]
+                said = report(self.run_mutant(mutant, (run["case"], run["schedule"], run["ranks"]), "--timeout", "10"))
+                self.assertEqual([one["status"] for one in said if one["status"] not in ("error", "timeout")], [])
+                self.assertEqual([one["sentence"] for one in said if not left_nothing(one)], [])
+        for mutant in judged_mutants.listed(judged_mutants.NO_DIFFERENCE):
+            with self.subTest(mutant=mutant):
+                said = report(self.run_mutant(mutant, ("exact-*", "gpipe", 2)))
+                self.assertEqual([one["sentence"] for one in said if one["status"] not in ("pass", "unsupported")], [])
+                self.assertGreater(len(said), 100)
 
     def test_every_kind_has_its_noun_and_its_place_in_the_order(self):
         """Results that no case has, fewer and fewer kinds of them: each time the first one is reported."""
@@ -223,8 +251,7 @@ class Judge(unittest.TestCase):
 
     def test_corrupted_results(self):
         """Against `plumbline check`, which judges the files that are there."""
-        seed = random.randrange(2**32)
-        rng = random.Random(seed)
+        rng = random.Random(SEED)
         out = os.path.join(self.folder, "corrupted")
         self.export("exact-mlp*", "1f1b", 2)
         plumbline("run", "--case", "exact-mlp*", "--schedule", "1f1b", "--ranks", "2", "--report", out)
@@ -248,10 +275,10 @@ class Judge(unittest.TestCase):
                 text = theirs.stdout + theirs.stderr
                 expected = judged.clause if judged.status == "ERROR" else judged.sentence()
                 if judged.status != "PASS":
-                    self.assertIn(expected + "\n", text, f"seed {seed}")
+                    self.assertIn(expected + "\n", text, AGAIN)
                 else:
-                    self.assertNotIn("FAIL", text, f"seed {seed}: {judged.sentence()}")
-        self.assertLessEqual({"FAIL"}, seen, f"seed {seed}")
+                    self.assertNotIn("FAIL", text, f"{AGAIN}: {judged.sentence()}")
+        self.assertLessEqual({"FAIL"}, seen, AGAIN)
 
 
 def corrupt(rng, folder):

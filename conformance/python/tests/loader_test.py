@@ -7,6 +7,7 @@ bit if PyTorch has the version that plumbline was built with (PLUMBLINE_TORCH_VE
 """
 
 import glob
+import itertools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import unittest
 
+import jax_references
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -270,6 +272,37 @@ class Strictness(unittest.TestCase):
         write_tensors(copy, read_tensors(path))
         with open(path, "rb") as one, open(copy, "rb") as other:
             self.assertEqual(one.read(), other.read())
+
+
+class WindowsAtTheEnd(unittest.TestCase):
+    """What INTERPRETING.md says of `ceil_mode` and `output_padding`, as jax_references.py has it, is PyTorch's way."""
+
+    def test_average_pools(self):
+        cut = 0
+        for size, kernel, stride, padding in itertools.product(range(3, 8), (2, 3), (2, 3, 4), (0, 1)):
+            image = torch.rand(1, 1, size, size + 1, dtype=torch.float64)
+            shapes = set()
+            for up, counted, divisor in itertools.product((False, True), (False, True), (None, 5)):
+                with self.subTest(size=size, kernel=kernel, stride=stride, padding=padding, up=up, counted=counted):
+                    found = torch.nn.functional.avg_pool2d(image, kernel, stride, padding, up, counted, divisor)
+                    told = jax_references.avg_pool2d(image.numpy(), [kernel], [stride], [padding], up, counted, divisor)
+                    torch.testing.assert_close(found, torch.from_numpy(told), rtol=1e-12, atol=1e-12)
+                    shapes.add(found.shape)
+            cut += len(shapes) == 2
+        self.assertGreater(cut, 10, "windows that only ceil_mode has")
+
+    def test_transposed_convolutions(self):
+        for size, stride, padding, dilation, more in itertools.product((2, 3), (1, 2, 3), (0, 1), (1, 2), (0, 1, 2)):
+            if more < max(stride, dilation):
+                with self.subTest(size=size, stride=stride, padding=padding, dilation=dilation, more=more):
+                    image, kernel = (torch.rand(*s, dtype=torch.float64) for s in ((1, 2, size, size + 1), (2, 1, 3, 2)))
+                    words = dict(stride=stride, padding=padding, output_padding=more, groups=1, dilation=dilation)
+                    found = torch.nn.functional.conv_transpose2d(image, kernel, **words)
+                    lists = {name: value if name == "groups" else [value] for name, value in words.items()}
+                    told = jax_references.conv_transpose2d(image.numpy(), kernel.numpy(), None, **lists)
+                    torch.testing.assert_close(found, torch.from_numpy(told), rtol=1e-12, atol=1e-12)
+                    side = (size - 1) * stride - 2 * padding + dilation * (3 - 1) + 1 + more  # as the page has it
+                    self.assertEqual(found.shape[2], side)
 
 
 if __name__ == "__main__":

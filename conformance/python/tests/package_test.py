@@ -82,31 +82,36 @@ class Packages(InFolder):
                 self.assertEqual((exact, case["folder"] not in recipes), (case["truth"] == "exact",) * 2, case)
 
     def test_first_pass_and_first_fail_in_an_empty_environment(self):
-        """Installs the wheel without an index: NumPy, its only requirement, is that of this Python."""
+        """Installs the wheel without an index: NumPy, its only requirement, is that of this Python. The environment's own
+        programs are the only ones in PATH, so that there is no compiler."""
         begin = time.monotonic()
         empty = os.path.join(self.folder, "empty")
         self.assertEqual(start([sys.executable, "-m", "venv", empty]).returncode, 0)
-        home, python = os.path.join(empty, "home"), os.path.join(empty, "bin", "python")
+        home, path = os.path.join(empty, "home"), os.path.join(empty, "bin")
+        python = os.path.join(path, "python")
+        alone = lambda words: start(words, path=path, cwd=home)
         os.mkdir(home)
         (site,) = glob.glob(os.path.join(empty, "lib", "*", "site-packages"))
         here = sysconfig.get_path("purelib")
         for path in glob.glob(os.path.join(here, "numpy*")):
             shutil.copytree(path, os.path.join(site, os.path.basename(path)), symlinks=True)
-        done = start([python, "-m", "pip", "--disable-pip-version-check", "install", "--no-index", self.wheel])
+        done = alone([python, "-m", "pip", "--disable-pip-version-check", "install", "--no-index", self.wheel])
         self.assertEqual(done.returncode, 0, done.stderr)
         installed = time.monotonic()
         tool = os.path.join(empty, "bin", "plumbline-case")
-        self.assertEqual(start([tool, "example", "mine.py"], cwd=home).returncode, 0)
-        right = start([tool, "run", "--backend", "mine.py:Toy"], cwd=home)
+        self.assertEqual(alone([tool, "example", "mine.py"]).stdout, "mine.py: plumbline-case run --backend mine.py:Toy\n")
+        right = alone([tool, "run", "-v", "--backend", "mine.py:Toy"])
         passed = time.monotonic()
         self.assertEqual(right.returncode, 0, right.stdout + right.stderr)
         self.assertIn("PASS exact-mlp-sum x 1f1b (2 ranks, own): ", right.stdout)
-        wrong = start([tool, "run", "--backend", "mine.py:WrongScale", "--case", "exact-mlp-sum"], cwd=home)
+        wrong = alone([tool, "run", "--backend", "mine.py:WrongScale", "--case", "exact-mlp-sum"])
         self.assertEqual(wrong.returncode, 1, wrong.stdout + wrong.stderr)
         self.assertIn("FAIL exact-mlp-sum x 1f1b (2 ranks, own): step 0: gradient `", wrong.stdout)
-        examined = start([tool, "doctor", "--backend", "mine.py:Toy"], cwd=home)
+        examined = alone([tool, "doctor", "--backend", "mine.py:Toy"])
         self.assertEqual((examined.returncode, examined.stdout.count("ok         ")), (0, 10), examined.stdout)
         self.assertIn("first comparison: PASS exact-mlp-sum x gpipe (2 ranks, own)", examined.stdout)
+        for compiler in "cc", "gcc", "c++", "g++", "clang", "ninja":
+            self.assertIsNone(shutil.which(compiler, path=path))
         print(right.stdout.splitlines()[-1])
         print(f"installed in {installed - begin:.1f} s; every case run in {passed - installed:.1f} s; "
               f"the first FAIL {time.monotonic() - passed:.1f} s later")  # fmt: skip

@@ -87,9 +87,9 @@ class Packages(InFolder):
         begin = time.monotonic()
         empty = os.path.join(self.folder, "empty")
         self.assertEqual(start([sys.executable, "-m", "venv", empty]).returncode, 0)
-        home, path = os.path.join(empty, "home"), os.path.join(empty, "bin")
-        python = os.path.join(path, "python")
-        alone = lambda words: start(words, path=path, cwd=home)
+        home, programs = os.path.join(empty, "home"), os.path.join(empty, "bin")
+        python = os.path.join(programs, "python")
+        alone = lambda words: start(words, path=programs, cwd=home)
         os.mkdir(home)
         (site,) = glob.glob(os.path.join(empty, "lib", "*", "site-packages"))
         here = sysconfig.get_path("purelib")
@@ -111,7 +111,7 @@ class Packages(InFolder):
         self.assertEqual((examined.returncode, examined.stdout.count("ok         ")), (0, 10), examined.stdout)
         self.assertIn("first comparison: PASS exact-mlp-sum x gpipe (2 ranks, own)", examined.stdout)
         for compiler in "cc", "gcc", "c++", "g++", "clang", "ninja":
-            self.assertIsNone(shutil.which(compiler, path=path))
+            self.assertIsNone(shutil.which(compiler, path=programs))
         print(right.stdout.splitlines()[-1])
         print(f"installed in {installed - begin:.1f} s; every case run in {passed - installed:.1f} s; "
               f"the first FAIL {time.monotonic() - passed:.1f} s later")  # fmt: skip

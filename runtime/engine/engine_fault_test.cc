@@ -99,8 +99,10 @@ std::string fails_in_second_step(Fleet& fleet, const std::string& kind, bool& br
   return text;
 }
 
-/// The error begins with its position. With one rank there are no transfers, and positions are those of the schedule.
-void expect_fire(const std::string& text, const schedule::Schedule& schedule, const schedule::Action& action) {
+/// The error begins with its position, and ends with what was thrown, of which autograd makes a sentence of its own
+/// (`said`). With one rank there are no transfers, and positions are those of the schedule.
+void expect_fire(const std::string& text, const schedule::Schedule& schedule, const schedule::Action& action,
+                 const std::string& said = "the disk is on fire") {
   const int rank = schedule.rank_of(action.stage, action.microbatch);
   std::string start = "rank " + std::to_string(rank) + ", position ";
   if (schedule.ranks.size() == 1) {
@@ -109,8 +111,8 @@ void expect_fire(const std::string& text, const schedule::Schedule& schedule, co
   }
   EXPECT_TRUE(text.starts_with(start)) << text;
   const std::string end = " (" + to_string(action) + "): stage " + std::to_string(action.stage) + ", micro-batch " +
-                          std::to_string(action.microbatch) + ": the disk is on fire";
-  EXPECT_TRUE(text.ends_with(end)) << text;
+                          std::to_string(action.microbatch) + ": " + said;
+  EXPECT_TRUE(text.ends_with(end)) << text << "\nshould end with: " << end;
 }
 
 TEST(EngineFault, PositionsAreThoseOfTheLoweredList) {
@@ -161,7 +163,11 @@ TEST(EngineFault, HookThatThrows) {
           return grad;
         });
       expect_fire(fails_in_second_step<Error>(fleet, "tied", broken), schedule,
-                  {kLast, halves ? schedule::ActionType::W : schedule::ActionType::B, 0});
+                  {kLast, halves ? schedule::ActionType::W : schedule::ActionType::B, 0},
+                  halves
+                      ? "Failed to run the weight half of stage backward: the disk is on fire"
+                      : "Failed to run stage backward: the disk is on fire; stage output: (f32[]*), output gradient: "
+                        "(f32[]), input: (f32[2,3,6]*)");
     }
 }
 

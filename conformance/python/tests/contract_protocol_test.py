@@ -125,7 +125,7 @@ class Deliveries(Played):
             for describe in {}, bounded:
                 self.assert_play(case, "fail", "hook-calls `", describe=describe, changes=[["/hook-calls/", "other value"]])
                 self.assert_play(case, "fail", describe=describe, changes=[["/hook-calls/", "drop"]])
-        self.assert_play("hooks-after", "fail", "accumulated", changes=[["/accumulated/", "other value"]])
+        self.assert_play("hooks-after", "fail", "gradient in the hook `", changes=[["/accumulated/", "other value"]])
 
     def test_a_parameter_without_a_gradient_has_nothing_of_an_accumulation(self):
         """Its stage delivers no `partial`, `accumulated` or `hook-calls` of it, and one of them too many fails."""

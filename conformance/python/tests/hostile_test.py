@@ -124,7 +124,7 @@ class Hostile(InFolder):
         ):
             with self.subTest(does):
                 report = self.report()
-                run = self.tool("run", "--backend", f"{self.file}:ReplacesLater", "--case", CASES, "--report", report, DOES=does)
+                run = self.tool("run", "-v", "--backend", f"{self.file}:ReplacesLater", "--case", CASES, "--report", report, DOES=does)
                 found = [line.split(" (")[0] for line in run.stdout.splitlines() if " x " in line]
                 passes = ["PASS exact-mlp-mean x 1f1b", "PASS exact-mlp-sum x 1f1b"]
                 error = f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): {said}\n"

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kQuestionTag = -5, kAnswerTag = -6;
 constexpr int kPolls = 20;  // before a wait sleeps between polls
 constexpr std::chrono::microseconds kBetweenPolls{50};
+constexpr std::chrono::milliseconds kBetweenQuestions{200};
 
 size_t answer_bytes() { return sizeof(double) + kFlightLogBytes; }
 
@@ -72,8 +73,16 @@ Flights SharedFlights::ask(Clock::duration patience) {
   for (int rank = 0; rank < size(); ++rank) {
     if (rank == this->rank()) continue;
     receives[rank] = irecv(answers[rank].data(), answers[rank].size(), rank, kAnswerTag);
-    questions[rank] = isend(&question, sizeof question, rank, kQuestionTag);
   }
+  // More than once: a question is lost if it has just come to a rank when that withdraws its receives.
+  Clock::time_point next_question = Clock::now();
+  const auto put_questions = [&] {
+    if (Clock::now() < next_question) return;
+    for (int rank = 0; rank < size(); ++rank)
+      if (!receives[rank].empty() && test(questions[rank]))
+        questions[rank] = isend(&question, sizeof question, rank, kQuestionTag);
+    next_question = Clock::now() + kBetweenQuestions;
+  };
   const auto all_there = [&] {
     bool all = true;
     for (Request& receive : receives) all = test(receive) && all;
@@ -81,6 +90,7 @@ Flights SharedFlights::ask(Clock::duration patience) {
   };
   const Deadline deadline = Deadline::after(patience);
   while (!all_there() && !deadline.passed()) {
+    put_questions();
     answer_questions();
     std::this_thread::sleep_for(kBetweenPolls);
   }

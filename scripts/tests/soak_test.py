@@ -51,10 +51,10 @@ FINDINGS = (
     ('for i in 1 2 3 4 5 6 7 8; do exec {d}</dev/null; done', 'open files grew from '),
     ('for i in 1 2 3 4 5 6 7 8; do sleep 1.5 & done', 'child processes grew from '),
 )
-# Takes 40 MB more in each of eight parts of a run.
-GROWS = 'for i in 1 2 3 4 5 6 7 8; do x+=$(head -c 40000000 /dev/zero | tr "\\0" a); sleep 0.3; done'
+# Takes 40 MB more in each of eight parts of a run, whose time is that of the pauses.
+GROWS = 'for i in 1 2 3 4 5 6 7 8; do printf -v y "%40000000s"; x+=$y; sleep 0.5; done'
 # In the fourth run of the soak at once, as a runner would of which each run leaves something for the next.
-GROWS_OVER_ROUNDS = 'echo >>$COUNT; if [ $(wc -l <$COUNT) = 4 ]; then x=$(head -c 200000000 /dev/zero | tr "\\0" a); fi'
+GROWS_OVER_ROUNDS = 'echo >>$COUNT; if [ $(wc -l <$COUNT) = 4 ]; then printf -v x "%200000000s"; fi'
 
 
 def seed_of(*kinds):

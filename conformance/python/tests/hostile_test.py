@@ -116,7 +116,7 @@ class Hostile(InFolder):
         of_rank = "after its case was done; results must not change once they are announced"
         for does, said in (
             ("printf x >> $f", f"rank 0: changed {of_rank}"),
-            ("printf x | dd of=$f bs=1 seek=20 conv=notrunc", f"rank 0: changed {of_rank}"),
+            ("printf x | dd of=$f bs=1 seek=20 conv=notrunc status=none", f"rank 0: changed {of_rank}"),
             ("rm $f", f"rank 0: removed {of_rank}"),
             ("cp $f $(dirname $f)/rank1.safetensors", f"rank 1: added {of_rank}"),
             ("d=$(dirname $f); mv $d $d.moved; ln -s $d.moved $d", f"{FOLDER}a symbolic link; expected a folder"),

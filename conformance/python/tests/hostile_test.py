@@ -211,7 +211,7 @@ class NotRead(unittest.TestCase):
 
 
 class Records(InFolder):
-    """run.json of a report that somebody else made."""
+    """run.json of a report from another machine."""
 
     RUN = {"case": "a", "schedule": "gpipe", "csv": "", "ranks": 2, "transport": "own", "unsupported": ""}
 

@@ -62,14 +62,20 @@ class Wire:
     def _put(self, to, tag, arrays, cut=False):
         form = {name: [x.dtype.str, list(x.shape)] for name, x in arrays.items()}
         data = json.dumps([tag, form]).encode() + b"\n" + b"".join(x.tobytes() for x in arrays.values())
-        self.ends[to].write(data[: len(data) - 8] if cut else data)
-        self.ends[to].flush()
+        try:
+            self.ends[to].write(data[: len(data) - 8] if cut else data)
+            self.ends[to].flush()
+        except ConnectionError:
+            raise EOFError(f"rank {to} has left; {tag[0]} of micro-batch {tag[1]} was for it") from None
         if cut:
             die()
 
     def receive(self, source, tag):
         end = self.ends[source]
-        header = end.readline()
+        try:
+            header = end.readline()
+        except ConnectionResetError:  # it left with messages unread
+            header = b""
         if not header:
             raise EOFError(f"rank {source} has left; it owes {tag[0]} of micro-batch {tag[1]}")
         found, form = json.loads(header)

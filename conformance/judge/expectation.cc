@@ -14,13 +14,13 @@
 #include "reference/oracle/saved_state.h"
 #include "reference/oracle/whole_model.h"
 #include "reference/rounding/magnitude.h"
-#include "reference/rounding/rounding.h"
 
 namespace plumbline::conformance {
 namespace {
 
 /// The results of `run`, which computes in float64, with their bounds.
-Expectation with_bounds(const reference::Case& c, uint64_t seed, const std::function<reference::Results()>& run) {
+Expectation with_bounds(const reference::Case& c, uint64_t seed, int samples,
+                        const std::function<reference::Results()>& run) {
   Expectation expected;
   // Counters and other integers do not round: they are expected unchanged.
   const auto floating = [&] {
@@ -31,7 +31,7 @@ Expectation with_bounds(const reference::Case& c, uint64_t seed, const std::func
   for (const auto& [key, tensor] : run())
     if (!tensor.is_floating_point()) expected.value.emplace(key, graph::to_host(tensor));
   const reference::BoundedResults bounded =
-      reference::running_error(floating, reference::rounding_model(reference::scalar_type(c.dtype), seed));
+      reference::running_error(floating, reference::rounding_model(reference::scalar_type(c.dtype), seed), samples);
   for (const auto& [key, value] : bounded.value) {
     expected.value.emplace(key, graph::to_host(value));
     expected.bounds.elements.emplace(key, graph::to_host(bounded.bound.at(key)));
@@ -44,14 +44,15 @@ Expectation with_bounds(const reference::Case& c, uint64_t seed, const std::func
 
 }  // namespace
 
-Expectation bounded_expectation(const reference::Case& c, uint64_t seed) {
+Expectation bounded_expectation(const reference::Case& c, uint64_t seed, int samples) {
   reference::WholeModelOptions options;
   options.dtype = reference::Dtype::F64;
-  return with_bounds(c, seed, [&] { return reference::run_whole_model(c, seed, options); });
+  return with_bounds(c, seed, samples, [&] { return reference::run_whole_model(c, seed, options); });
 }
 
 Expectation bounded_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders) {
-  return with_bounds(c, seed, [&] { return reference::run_detached(c, seed, orders, reference::Dtype::F64); });
+  return with_bounds(c, seed, reference::kRoundingSamples,
+                     [&] { return reference::run_detached(c, seed, orders, reference::Dtype::F64); });
 }
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {

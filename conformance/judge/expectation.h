@@ -9,6 +9,7 @@
 #include "reference/case.h"
 #include "reference/oracle/detached_run.h"
 #include "reference/result_key.h"
+#include "reference/rounding/rounding.h"
 
 namespace plumbline::conformance {
 
@@ -18,9 +19,10 @@ struct Expectation {
 };
 
 /// Runs the whole model in float64, one micro-batch after another, and bounds the rounding errors of the same
-/// computation in the case's dtype (reference/rounding/rounding.h). Kinds output, loss, input-grad, grad, buffer,
-/// param.
-Expectation bounded_expectation(const reference::Case& c, uint64_t seed);
+/// computation in the case's dtype, estimated from so many samples (reference/rounding/rounding.h). Kinds output, loss,
+/// input-grad, grad, buffer, param.
+Expectation bounded_expectation(const reference::Case& c, uint64_t seed,
+                                int samples = reference::kRoundingSamples);
 
 /// Likewise for the detached stages, executed in these orders: all kinds of results.
 Expectation bounded_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);

@@ -24,6 +24,10 @@ namespace {
 /// Gradients with a larger fraction of zeros prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
 
+/// The samples of bounds that hold one oracle against another. Those that judge a backend have more
+/// (reference/rounding/rounding.h): a false alarm there accuses the user's engine.
+constexpr int kSamplesOfOracles = 4;
+
 /// Whether every stage has one copy that executes its micro-batches in ascending order.
 bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
   return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
@@ -132,7 +136,8 @@ struct Judge::Whole {
 };
 
 Judge::Whole& Judge::whole_for(const reference::Case& c) {
-  std::shared_ptr<Whole>& whole = wholes_[c.id + " " + std::to_string(c.microbatches)];
+  const std::string key = c.id + " " + std::to_string(c.microbatches) + " " + std::string(to_string(c.truth));
+  std::shared_ptr<Whole>& whole = wholes_[key];
   if (!whole) whole = std::make_shared<Whole>();
   if (c.truth == reference::Truth::Exact && !whole->has_exact) {
     whole->exactness_problem = exactness_problem(c, seed_);
@@ -146,7 +151,8 @@ Judge::Whole& Judge::whole_for(const reference::Case& c) {
 
 const Expectation& Judge::bounded_for(const reference::Case& c) {
   Whole& whole = whole_for(c);
-  if (!whole.has_bounded) whole.bounded = bounded_expectation(c, seed_);
+  const int samples = c.truth == reference::Truth::Bounded ? reference::kRoundingSamples : kSamplesOfOracles;
+  if (!whole.has_bounded) whole.bounded = bounded_expectation(c, seed_, samples);
   whole.has_bounded = true;
   return whole.bounded;
 }

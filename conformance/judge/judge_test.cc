@@ -15,6 +15,7 @@
 #include "reference/oracle/whole_model.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/testing/in_full.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -250,8 +251,9 @@ TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
 
 /// exact_test.cc proves the models with the batches that have no draw of their own.
 TEST(Judge, ExactnessIsProvenForTheDrawsOfCases) {
+  const uint64_t seeds = testing::in_full_or_sample(10, 2);
   for (const reference::Case& c : corpus())
-    for (uint64_t seed = 0; c.truth == reference::Truth::Exact && c.data > 0 && seed < 10; ++seed)
+    for (uint64_t seed = 0; c.truth == reference::Truth::Exact && c.data > 0 && seed < seeds; ++seed)
       EXPECT_EQ(exactness_problem(c, seed), "") << c.id << " seed " << seed;
 }
 

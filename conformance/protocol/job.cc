@@ -32,9 +32,7 @@ double not_negative(const JsonPlace& place) {
 
 /// A part of the paths of results and logs, which stay below the folder of the output.
 std::string path_below(const JsonPlace& place) {
-  const std::filesystem::path path = place.text();
-  if (path.is_absolute() || std::ranges::find(path, "..") != path.end())
-    place.fail("a path without \"..\" below the output");
+  if (leads_out(place.text())) place.fail("a path without \"..\" below the output");
   return place.text();
 }
 

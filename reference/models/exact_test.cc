@@ -13,6 +13,7 @@
 #include "reference/models/zoo.h"
 #include "reference/named_tensors.h"
 #include "reference/sum_of.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/testing/parameter_name.h"
 
 namespace plumbline::models {
@@ -22,7 +23,7 @@ namespace {
 /// it.
 constexpr int rows_f32 = 16, rows_bf16 = 8;
 constexpr double limit_f32 = 0x1p24, limit_bf16 = 0x1p8;
-constexpr uint64_t seeds = 25;
+const uint64_t seeds = testing::in_full_or_sample(25, 8);
 
 struct Extremes {
   double largest = 0;

@@ -120,11 +120,14 @@ struct RoundingGate {
   double norm_factor = 10;
 };
 
+/// The samples of the calibration above.
+inline constexpr int kRoundingSamples = 16;
+
 /// Calls `run` once undisturbed and `samples` times (at least 1) with rounding errors, on this thread. Throws
 /// InputError if `run` does not return the same names and shapes each time. Cost: `samples` runs, each about three
 /// times a plain one.
-BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model, int samples = 16,
-                             const RoundingGate& gate = {});
+BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model,
+                             int samples = kRoundingSamples, const RoundingGate& gate = {});
 
 /// The errors of a run relative to its bounds: `element` or `norm` above 1 is an alarm.
 struct ErrorRatio {

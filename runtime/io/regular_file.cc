@@ -57,7 +57,7 @@ class Opened {
 };
 
 int open_below(const fs::path& folder, const fs::path& below) {
-  if (below.is_absolute() || std::ranges::find(below, "..") != below.end())
+  if (leads_out(below))
     cannot_read(folder / below, "'" + below.string() + "' leads out of the folder");
   const fs::path start = folder.empty() ? fs::path(".") : folder;
   Opened at(open_in(AT_FDCWD, start.string(), start, S_IFDIR, true));
@@ -114,6 +114,10 @@ std::string why_no_folder(const fs::path& folder, const fs::path& below) {
       return "cannot read " + path.string() + ": it is " + kind_of_file(found.st_mode) + "; expected a folder";
   }
   return "";
+}
+
+bool leads_out(const fs::path& below) {
+  return below.is_absolute() || std::ranges::find(below, "..") != below.end();
 }
 
 std::string kind_of_file(mode_t mode) {

@@ -25,7 +25,7 @@ class RegularFile {
   /// instead, unless it is a regular file that can be read.
   explicit RegularFile(const std::filesystem::path& path);
   /// Opens `folder / below`. Also throws InputError for a link below `folder`, whether it is the file or a folder on
-  /// the way, and for a `below` that leads out of `folder`: an absolute path, or one with "..".
+  /// the way, and for a `below` that leads_out().
   RegularFile(const std::filesystem::path& folder, const std::filesystem::path& below);
   ~RegularFile();
   RegularFile(RegularFile&& other) noexcept;
@@ -47,6 +47,9 @@ class RegularFile {
 /// Why the parts of `below` are not all folders, in one line that names the first other file, such as a link; empty if
 /// they are, or if one does not exist.
 std::string why_no_folder(const std::filesystem::path& folder, const std::filesystem::path& below);
+
+/// Whether `below` names something outside the folder that it is relative to: an absolute path, or one with "..".
+bool leads_out(const std::filesystem::path& below);
 
 /// "a folder", "a FIFO", "a symbolic link": the kind of file in st_mode.
 std::string kind_of_file(mode_t mode);

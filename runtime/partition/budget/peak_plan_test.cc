@@ -10,6 +10,7 @@
 #include "runtime/partition/testing/large_joint_graphs.h"
 #include "runtime/partition/testing/prepared_graph.h"
 #include "runtime/partition/testing/random_joint_graph.h"
+#include "runtime/testing/in_full.h"
 
 namespace plumbline::partition {
 namespace {
@@ -71,7 +72,7 @@ void compare_with_simulation(const testing::RandomJointOptions& of, unsigned gra
 
 TEST(PeakModel, SaysWhatSimulatingThePartitionSays) { compare_with_simulation(kPlain, 1500); }
 
-TEST(PeakModel, SaysSoWithEffectsDrawsNumbersAndMarksOfBothHalves) { compare_with_simulation(kWithAll, 10000); }
+TEST(PeakModel, SaysSoWithEffectsDrawsNumbersAndMarksOfBothHalves) { compare_with_simulation(kWithAll, testing::in_full_or_sample(10000, 2500)); }
 
 TEST(PeakModel, TheFloorOfTheBackwardStandsBesideAllOutputsOnce) {
   testing::JointGraphBuilder build;

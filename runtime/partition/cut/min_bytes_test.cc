@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/partition/testing/random_joint_graph.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::partition {
@@ -266,7 +267,7 @@ TEST(MinBytes, IsTheBestOfEverySetWithEffectsNumbersAndMarks) {
                            .scalars = 0.1,
                            .unmarked = 0.15,
                            .bound = 0.08},
-                          40000, 10000);
+                          40000, testing::in_full_or_sample(10000, 3000));
 }
 
 // --- by hand ---------------------------------------------------------------------------------------------------------

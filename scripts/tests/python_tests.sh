@@ -5,4 +5,4 @@ set -euo pipefail
 
 python3 -c 'import flit_core, jsonschema, numpy, pytest' 2>/dev/null ||
   { echo 'skipped: scripts/setup has not installed scripts/requirements/tests.txt'; exit 77; }
-exec python3 -B "$@"
+exec python3 "$@"

@@ -118,7 +118,7 @@ class InAFolder(unittest.TestCase):
         return file
 
     def start(self, words, before=()):
-        environment = os.environ | {"PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = os.environ | {"PYTHONPATH": PYTHON}
         environment |= {"TMPDIR": self.temporary, "HOSTILE_MARK": self.mark}
         return subprocess.run([*before, *words], capture_output=True, text=True, timeout=LONGEST, env=environment)
 

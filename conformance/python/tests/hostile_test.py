@@ -17,6 +17,7 @@ from plumbline_case import FormatError
 from plumbline_case.judge import judge, rank_of
 from plumbline_case.report_folder import Checker, rank_files
 
+IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))
 CASES = "exact-mlp-mean,exact-mlp-sum"
 BACKEND = '''
 import glob, json, os, subprocess, time
@@ -100,11 +101,12 @@ class Hostile(InFolder):
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
 
     def test_nor_is_it_judged_later(self):
+        good = os.path.join(self.folder, "good")
+        run = self.tool("run", "--backend", f"{TOY}:Toy", "--case", CASES, "--report", good)
+        self.assertEqual(run.returncode, 0, run.stderr)
         for does, said in REPLACEMENTS:
             with self.subTest(does):
-                report = self.report()
-                good = self.tool("run", "--backend", f"{TOY}:Toy", "--case", CASES, "--report", report)
-                self.assertEqual(good.returncode, 0, good.stderr)
+                report = shutil.copytree(good, self.report())
                 file = os.path.join(report, "results/own-2/1f1b/exact-mlp-mean/rank0.safetensors")
                 subprocess.run(["sh", "-ec", "f=$1; " + does, "sh", file], check=True)
                 checked = self.tool("check", "-v", report)
@@ -158,7 +160,8 @@ class Hostile(InFolder):
                     self.assertNotIn("PASS", done.stdout)
 
     def test_doctor_names_it(self):
-        for does, said in REPLACEMENTS:
+        """Every third of them, or each one: `run` reads the results by the same code."""
+        for does, said in REPLACEMENTS[:: 1 if IN_FULL else 3]:
             with self.subTest(does):
                 replaced = does.replace("exact-mlp-mean", "exact-mlp-sum")
                 words = ["doctor", "--backend", self.backend.replace("exact-mlp-mean", "exact-mlp-sum")]

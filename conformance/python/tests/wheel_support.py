@@ -17,7 +17,7 @@ TYPED = shlex.join(TOOL)  # as a shell takes it
 sys.path.insert(0, PYTHON)
 
 # Whatever finds the package in the sources.
-OF_SOURCES = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+OF_SOURCES = ("PYTHONPATH",)
 
 
 def start_outside(words, seconds=1800, path=None, **more):
@@ -29,7 +29,7 @@ def start_outside(words, seconds=1800, path=None, **more):
 
 def start(words, folder=None, **environment):
     """With the package of the sources."""
-    environment = os.environ | {"PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    environment = os.environ | {"PYTHONPATH": PYTHON} | environment
     return subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment, cwd=folder)
 
 

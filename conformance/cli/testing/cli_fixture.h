@@ -13,6 +13,7 @@
 
 #include "conformance/protocol/process.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/testing/in_full.h"
 
 namespace plumbline::cli {
 
@@ -24,6 +25,16 @@ inline int exit_code(const conformance::ProcessResult& result) { return result.e
 
 inline bool has(const conformance::ProcessResult& result, const std::string& text) {
   return result.output.find(text) != std::string::npos;
+}
+
+/// Command lines, and what is said of each.
+using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
+
+/// Every third one, or all of them: most command lines start LibTorch.
+inline Refusals some_of(const Refusals& refusals) {
+  Refusals some;
+  for (size_t i = 0; i < refusals.size(); i += testing::in_full_or_sample(1, 3)) some.push_back(refusals[i]);
+  return some;
 }
 
 class Cli : public ::testing::Test {
@@ -48,8 +59,8 @@ class Cli : public ::testing::Test {
   }
 
   /// Expects each command line to end with exit code 2 and one line that contains the text beside it.
-  void expect_refused(const std::vector<std::pair<std::vector<std::string>, std::string>>& inputs) const {
-    for (const auto& [words, expected] : inputs) {
+  void expect_refused(const Refusals& refusals) const {
+    for (const auto& [words, expected] : refusals) {
       const conformance::ProcessResult result = start(words);
       std::string line;
       for (const std::string& word : words) line += word + " ";

@@ -207,8 +207,9 @@ class Numbers(unittest.TestCase):
                          'outputs **without an error**, 2 end in an exception, an abort or a hang. A case of the corpus shows 2 of '
                          'them, a script alone the other 1; 1 of the 3 is a sum that PyTorch leaves to its user. It also found 2 in '
                          'Mine 2.0 (1 silent): [engine by engine](docs/engines.md). Of 20 runs on two ranks (a run is a case under a '
-                         "schedule) PyTorch's `PipelineStage` accepts 13; in 2 of these one of the bugs occurs. These runs and the "
-                         'picture are of 3 May 2020, when the corpus had 12 and 100 cases. Today it has 11: 9 exact, 2 bounded.')
+                         "schedule) PyTorch's `PipelineStage` accepts 13; in 2 of these one of the bugs occurs. These runs are of "
+                         '3 May 2020, when the corpus had 12 cases; the picture is of 4 May 2020, with 100. Today it has 11: '
+                         '9 exact, 2 bounded.')
 
     def test_cases_are_counted_by_truth(self):
         with tempfile.TemporaryDirectory() as folder:

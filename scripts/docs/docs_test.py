@@ -118,6 +118,13 @@ class Tree(unittest.TestCase):
         self.expect(0, 'skipped', page, entry + 'needs = "false"\n')
         self.expect(1, 'exit 1', page, entry + 'needs = "true"\n')
 
+    def test_an_engine_that_is_not_set_up_is_skipped(self):
+        peer = self.root / 'scripts/peer'
+        peer.write_text('#!/bin/sh\ncase "$*" in "torch 1.0 --check") exit 1;; esac\necho "$@"\n')
+        peer.chmod(0o755)
+        self.expect(0, 'skipped, `scripts/peer torch 1.0 --check` fails here', '```sh\nscripts/peer torch 1.0 -- a.py\n```\n')
+        self.expect(0, '1 run', '```sh\nscripts/peer jax 1.0 -- a.py\n```\n')
+
     def test_options_are_checked_where_nothing_is_run(self):
         self.expect(1, 'README.md:1: plumbline greet has no option --lou', 'See `plumbline greet --lou`.\n')
         self.expect(1, 'no subcommand meet; expected one of greet, count', '`plumbline meet`\n')

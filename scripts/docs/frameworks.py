@@ -37,12 +37,11 @@ def bar(middle, column, bugs):
 def svg(engines, hall):
     """The arguments are the texts of docs/engines.md and docs/hall_of_bugs.md."""
     columns, bugs = results.columns(engines), results.bugs(hall)
-    cases, = {sum(column.counts.values()) for column in columns}
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
              f'font-family="{FONT}" role="img">', '<title>The corpus on each engine: cases by verdict</title>',
              f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8" fill="#ffffff" stroke="#d8dee4"/>',
              text(LEFT, 38, 20, DARK, 'The corpus on each engine', 'start', True),
-             text(LEFT, 60, 13, GREY, f"{cases} cases on two ranks under the engine's own 1F1B (DualPipe: its own order), "
+             text(LEFT, 60, 13, GREY, f"{results.cases_of(engines)} cases on two ranks under the engine's own 1F1B (DualPipe: its own order), "
                   f'recorded on {results.date_of(engines)}', 'start')]
     x = LEFT
     for _, words, fill, _ in KINDS:

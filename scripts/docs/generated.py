@@ -13,17 +13,23 @@ CLI = 'docs/cli.md'
 PYTORCH, VERSION = 'torch.distributed.pipelining', '2.15.0'  # in the README's first sentences
 
 
-def found_in_pytorch(page, hall):
-    """The README's numbers; the arguments are the texts of docs/torch_pipelining.md and docs/hall_of_bugs.md."""
+def found_in_pytorch(page, hall, engines, truths):
+    """The README's numbers; the arguments are the texts of docs/torch_pipelining.md, docs/hall_of_bugs.md and docs/engines.md,
+    and how many cases of today's corpus have each truth."""
     bugs, row = results.bugs(hall), results.core_runs(page, VERSION)
     count, silent = bugs[PYTORCH, VERSION]
+    with_case, left_to_user = results.kinds_of_bugs(hall, PYTORCH, VERSION)
     accepted = int(row['pass']) + int(row['waived'])
-    return '\n'.join(textwrap.wrap(
+    paragraphs = [
         f'In `{PYTORCH}` of PyTorch {VERSION} it found **{count} bugs**: {silent} give wrong gradients, losses or outputs **without '
-        f'an error**, {count - silent} end in an exception, an abort or a hang. On {row["recorded"]}, {row["cases"].split()[-1]} '
-        f'cases made {row["runs"]} runs on two ranks (a run is a case under a schedule). PyTorch\'s `PipelineStage` accepts '
-        f'{accepted} of them; in {row["waived"]} of these one of the bugs occurs.{found_elsewhere(bugs)}',
-        122, break_on_hyphens=False, break_long_words=False))
+        f'an error**, {count - silent} end in an exception, an abort or a hang. A case of the corpus shows {with_case} of them, a '
+        f'script alone the other {count - with_case}; {left_to_user} of the {count} is a sum that PyTorch leaves to its user.'
+        f'{found_elsewhere(bugs)}',
+        f'Of {row["runs"]} runs on two ranks (a run is a case under a schedule) PyTorch\'s `PipelineStage` accepts {accepted}; in '
+        f'{row["waived"]} of these one of the bugs occurs. These runs are of {row["recorded"]}, when the corpus had '
+        f'{row["cases"].split()[-1]} cases; the picture is of {results.date_of(engines)}, with {results.cases_of(engines)}. Today it has {sum(truths.values())}: '
+        f'{", ".join(f"{number} {truth}" for truth, number in truths.items())}.']
+    return '\n\n'.join('\n'.join(textwrap.wrap(words, 122, break_on_hyphens=False, break_long_words=False)) for words in paragraphs)
 
 
 def found_elsewhere(bugs):
@@ -48,7 +54,7 @@ def texts(root, help_texts, of_wheel):
         return (root / name).read_text(encoding='utf-8')
 
     hall, history = text('docs/hall_of_bugs.md'), text('bench/results.jsonl')
-    readme = with_part(text('README.md'), found_in_pytorch(text('docs/torch_pipelining.md'), hall))
+    readme = with_part(text('README.md'), found_in_pytorch(text('docs/torch_pipelining.md'), hall, text('docs/engines.md'), results.truths(root)))
     readme = with_part(readme, speed.table(history, speed.IN_README), 'speed')
     cli = {CLI: cli_page.page(help_texts, of_wheel)} if help_texts.has_bench and of_wheel else {}
     return {**cli, 'docs/frameworks.svg': frameworks.svg(text('docs/engines.md'), hall), 'README.md': readme,

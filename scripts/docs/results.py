@@ -2,6 +2,8 @@
 
 import re
 import sys
+import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,19 +37,41 @@ def date_of(page):
     return re.search(r'Recorded on (\d+ \w+ \d+)', page)[1]
 
 
+def cases_of(page):
+    """How many cases the corpus had when docs/engines.md was recorded."""
+    cases, = {sum(column.counts.values()) for column in columns(page)}
+    return cases
+
+
+def truths(root):
+    """{truth: how many cases of the corpus have it}, the most frequent first."""
+    files = (root / 'conformance/corpus/cases').glob('*.toml')
+    counts = Counter(case['truth'] for file in files for case in tomllib.loads(file.read_text(encoding='utf-8'))['case'])
+    return dict(counts.most_common())
+
+
 def core_runs(page, version):
     """The row of docs/torch_pipelining.md for manual stages of that version under the profile core, on two ranks."""
     return next(row for table in tables(page) for row in table
                 if (row.get('stages'), row.get('PyTorch'), row.get('ranks')) == ('manual', version, '2') and row['cases'].startswith('core'))
 
 
+def sections(hall):
+    """{engine: its rows}, in the order of docs/hall_of_bugs.md."""
+    return {section.splitlines()[0]: next(tables(section)) for section in hall.split('\n## ')[1:]}
+
+
 def bugs(hall):
     """{(engine, version): (how many bugs it has, how many of them are silent)}, in the order of docs/hall_of_bugs.md."""
     found = {}
-    for section in hall.split('\n## ')[1:]:
-        engine = section.splitlines()[0]
-        rows = next(tables(section))
+    for engine, rows in sections(hall).items():
         for version in filter(re.compile(r'[\d.]+').fullmatch, rows[0]):
             words = [row[version] for row in rows]
             found[engine, version] = (sum(word != '-' for word in words), words.count('silent'))
     return found
+
+
+def kinds_of_bugs(hall, engine, version):
+    """(how many of its bugs a case shows, how many are a sum that the engine leaves to its user)."""
+    rows = [row for row in sections(hall)[engine] if row[version] != '-']
+    return sum(row['case'].startswith('`') for row in rows), sum('leaves the sum to its user' in ' '.join(row.values()) for row in rows)

@@ -5,25 +5,25 @@ import statistics
 
 # (words, benchmark, figure): what says something on a shared machine, too
 ROWS = [
-    ('time of a 1F1B step over the shortest possible one; 4 ranks as threads, stages that sleep 5 ms forward, 10 ms backward',
+    ('duration of a 1F1B step over the least possible one: 4 ranks as threads; a stage sleeps 5 ms forward, 10 ms backward',
      'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/threads', 'over_ideal'),
-    ('the same, ranks as processes over MPI', 'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
-    ('the same of ZB-V, over MPI', 'throughput/zb-v/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
-    ('time to simulate one entry of a schedule (a forward, say); 1F1B on 64 ranks',
+    ('the same with ranks as processes, over MPI', 'throughput/1f1b/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
+    ('the same for ZB-V, over MPI', 'throughput/zb-v/sleep:5+10/ranks:4/microbatches:8/mpi', 'over_ideal'),
+    ('time to simulate one action of a schedule, such as a forward: 1F1B on 64 ranks',
      'micro/simulate_1f1b/ranks:64/microbatches:256', 'per_action'),
-    ('memory for that entry', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
-    ("allocations of plumbline's runtime for an entry; 1F1B on 2 ranks, 64 micro-batches", 'micro/engine_allocations/1f1b/2/64',
+    ('memory for that action', 'micro/simulate_1f1b/ranks:64/microbatches:256', 'bytes_per_action'),
+    ("allocations of plumbline's runtime for one action: 1F1B on 2 ranks, 64 micro-batches", 'micro/engine_allocations/1f1b/2/64',
      'per_action'),
-    ('processor time of a step of 1F1B, tiny stages, 2 ranks, over TCP: PyTorch over plumbline',
+    ('processor time of a 1F1B step, PyTorch over plumbline: tiny stages, 2 ranks, TCP',
      'peers/step/1f1b/mlp:4,1,16,8/ranks:2/microbatches:8/threads:1', 'pytorch_over_tcp_cpu'),
-    ('duration of that step: PyTorch over plumbline',
+    ('duration of that step, PyTorch over plumbline',
      'peers/step/1f1b/mlp:4,1,16,8/ranks:2/microbatches:8/threads:1', 'pytorch_over_tcp'),
-    ('processor time of a step of ZB-V, likewise',
+    ('processor time of a ZB-V step, likewise',
      'peers/step/zb-v/mlp:4,1,16,8/ranks:2/microbatches:8/threads:1', 'pytorch_over_tcp_cpu'),
-    ('minimum cut and partition of the joint graph of 2 transformer blocks: PyTorch over plumbline',
+    ('time for the minimum cut and the partition of the joint graph of 2 transformer blocks, PyTorch over plumbline',
      'peers/partition/transformer:4,128,256,2/min_cut', 'pytorch_over_ours'),
 ]
-IN_README = [ROWS[0], ROWS[3], ROWS[6]]
+IN_README = [ROWS[0], ROWS[3], ROWS[6], ROWS[7]]
 
 
 def value_text(value, unit):
@@ -50,11 +50,11 @@ def table(history, rows):
         runs.append(run)
         samples, unit = sorted(figure['samples']), figure['unit']
         low, high = samples[len(samples) // 4], samples[-1 - len(samples) // 4]
-        between = f'{value_text(low, unit)} to {value_text(high, unit)}' if len(samples) > 1 else ''
+        between = f'{value_text(low, unit)} to {value_text(high, unit)}' if len(samples) > 1 else 'one sample'
         lines.append(f'| {words} | {value_text(statistics.median(samples), unit)} | {between} |')
     last = max(runs, key=lambda run: run['date'])
-    commits = dict.fromkeys(run['commit'] + (' (modified)' if run['modified'] else '') for run in runs)
+    commits = dict.fromkeys(run['commit'] + (' (modified sources)' if run['modified'] else '') for run in runs)
     machine = last['machine']
-    return '\n'.join([*lines, '', f'Measured until {last["date"][:10]}, commit{"s" * (len(commits) > 1)} {", ".join(commits)},',
-                      f'{machine["hardware"]}, shared with other work; LibTorch {machine["libtorch"]}, {machine["mpi"]}, '
+    return '\n'.join([*lines, '', f'Last measured on {last["date"][:10]}, at commit{"s" * (len(commits) > 1)} {", ".join(commits)}.',
+                      f'The machine: {machine["hardware"]}, shared with other work; LibTorch {machine["libtorch"]}, {machine["mpi"]}, '
                       f'{machine["compiler"]}.'])

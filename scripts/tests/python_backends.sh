@@ -14,6 +14,7 @@ held() { # backend, cases, schedule
   "$PLUMBLINE_PROGRAM" run --backend "$1" --case "$2" --schedule "$3" --ranks 2 --report "$report/$(basename "$1")"
 }
 held "$1/mpi4py_gpipe/backend.toml" 'exact-tied' gpipe
+held "$1/examples/gloo_gpipe.toml" 'exact-mlp-sum,mlp' gpipe
 held "$1/torch_pipelining/manual-$version.toml" 'exact-tied' 1f1b
 held "$1/torch_pipelining/traced-$version.toml" 'exact-tied' gpipe
 for engine in 'deepspeed 0.19.8 deepspeed_pipeline/deepspeed 1f1b exact-mlp-sum' \

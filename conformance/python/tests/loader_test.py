@@ -103,6 +103,18 @@ class EveryCase(unittest.TestCase):
                         self.assertTrue(torch.equal(tensor, expected[key]), key)
                 self.assertTrue(set(results) & set(expected))
 
+    def test_a_case_follows_its_tensors_to_a_device(self):
+        """As docs/your-backend.md moves one to a GPU: "meta" refuses, as a GPU does, to compute with tensors of the CPU."""
+        for folder in self.cases[::4]:  # a sample
+            case = load(folder)
+            if case.json["truth"] != "exact":
+                continue
+            with self.subTest(case=os.path.relpath(folder, self.folder.name)):
+                case.tensors = {name: tensor.to("meta") for name, tensor in case.tensors.items()}
+                with torch.device("meta"):
+                    results = run_case(case)
+                self.assertEqual({result.device.type for result in results.values()} - {"meta"}, set())
+
     def test_a_wrong_result_is_found(self):
         """Tests the comparison: one changed element, one missing result, one surplus result."""
         folder = next(f for f in self.cases if "/exact-mlp-sum/" in f)

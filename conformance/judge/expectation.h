@@ -21,8 +21,7 @@ struct Expectation {
 /// Runs the whole model in float64, one micro-batch after another, and bounds the rounding errors of the same
 /// computation in the case's dtype, estimated from so many samples (reference/rounding/rounding.h). Kinds output, loss,
 /// input-grad, grad, buffer, param.
-Expectation bounded_expectation(const reference::Case& c, uint64_t seed,
-                                int samples = reference::kRoundingSamples);
+Expectation bounded_expectation(const reference::Case& c, uint64_t seed, int samples = reference::kRoundingSamples);
 
 /// Likewise for the detached stages, executed in these orders: all kinds of results.
 Expectation bounded_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);

@@ -6,9 +6,9 @@
 
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/schedule/orders/data_parallel.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/testing/parameter_name.h"
 #include "runtime/testing/refusal.h"
-#include "runtime/testing/in_full.h"
 
 namespace plumbline::testing {
 namespace {

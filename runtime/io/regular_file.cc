@@ -57,8 +57,7 @@ class Opened {
 };
 
 int open_below(const fs::path& folder, const fs::path& below) {
-  if (leads_out(below))
-    cannot_read(folder / below, "'" + below.string() + "' leads out of the folder");
+  if (leads_out(below)) cannot_read(folder / below, "'" + below.string() + "' leads out of the folder");
   const fs::path start = folder.empty() ? fs::path(".") : folder;
   Opened at(open_in(AT_FDCWD, start.string(), start, S_IFDIR, true));
   fs::path path = folder;
@@ -116,9 +115,7 @@ std::string why_no_folder(const fs::path& folder, const fs::path& below) {
   return "";
 }
 
-bool leads_out(const fs::path& below) {
-  return below.is_absolute() || std::ranges::find(below, "..") != below.end();
-}
+bool leads_out(const fs::path& below) { return below.is_absolute() || std::ranges::find(below, "..") != below.end(); }
 
 std::string kind_of_file(mode_t mode) {
   switch (mode & S_IFMT) {

@@ -72,7 +72,9 @@ void compare_with_simulation(const testing::RandomJointOptions& of, unsigned gra
 
 TEST(PeakModel, SaysWhatSimulatingThePartitionSays) { compare_with_simulation(kPlain, 1500); }
 
-TEST(PeakModel, SaysSoWithEffectsDrawsNumbersAndMarksOfBothHalves) { compare_with_simulation(kWithAll, testing::in_full_or_sample(10000, 2500)); }
+TEST(PeakModel, SaysSoWithEffectsDrawsNumbersAndMarksOfBothHalves) {
+  compare_with_simulation(kWithAll, testing::in_full_or_sample(10000, 2500));
+}
 
 TEST(PeakModel, TheFloorOfTheBackwardStandsBesideAllOutputsOnce) {
   testing::JointGraphBuilder build;

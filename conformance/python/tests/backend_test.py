@@ -16,6 +16,7 @@ from wheel_support import PROGRAM, TOOL, TOY, TYPED, InFolder, export, paste, st
 from plumbline_case.backend import launched  # after wheel_support, which finds the package
 from plumbline_case.results import KINDS
 
+IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))
 CASES = "exact-mlp-sum,exact-mlp-mean"
 
 # Backends that break the rules in one case each.
@@ -161,7 +162,8 @@ class Backends(InFolder):
             self.assertEqual(self.check(report), (code, lines))
 
     def test_what_goes_wrong_in_one_case(self):
-        for fault, expected in (
+        """The report says the same to `check`, which is asked of every third fault or of each."""
+        for number, (fault, expected) in enumerate((
             ("raise", f"ERROR exact-mlp-mean x 1f1b (2 ranks, own): ValueError: two lines{line_of('two')}"),
             ("put", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): ValueError: kind of result 'los': expected one of "
              f"{', '.join(KINDS)}{line_of('los')}"),
@@ -175,14 +177,15 @@ class Backends(InFolder):
             ("text", "ERROR exact-mlp-mean x 1f1b (2 ranks, own): FormatError: 0/loss/-/0/loss: expected an array of "),
             ("hang", "TIMEOUT exact-mlp-mean x 1f1b (2 ranks, own): the case did not end within 10 s (--timeout)"),
             ("nothing", "FAIL exact-mlp-mean x 1f1b (2 ranks, own): step 0, stage 0, micro-batch 0: forward "),
-        ):
+        )):  # fmt: skip
             more = ["--timeout", "10"] if fault in ("hang", "wait") else []
             with self.subTest(fault):
                 code, lines, errors, report = self.run_cases(f"{self.probes}:Faulty", "--case", CASES, *more, FAULT=fault)
                 self.assertEqual(code, 1, errors)
                 self.assertTrue(lines[0].startswith(expected), lines)
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
-                self.assertEqual(self.check(report), (1, lines))
+                if IN_FULL or number % 3 == 0:
+                    self.assertEqual(self.check(report), (1, lines))
 
     def test_an_exception_of_an_earlier_case_is_not_the_reason(self):
         _, lines, _, _ = self.faulty("Faulty", FAULT="both")

@@ -78,7 +78,7 @@ TEST(CheckRandom, AgreesWithTheJudgeOnMutants) {
 // sometimes lack an action.
 TEST(CheckRandom, AgreesWithTheJudgeOnEveryWayToSend) {
   int stuck[2][5] = {}, lacking = 0;
-  const int seeds = testing::in_full_or_sample(6000, 4000);
+  const int seeds = 6000;  // with fewer, no order runs only if sends are never waited for
   for (int seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
     const RandomPipe pipe = testing::random_pipe(random, kEverything);

@@ -50,7 +50,7 @@ TEST(RandomFaults, NoneIsMissed) {
   EXPECT_GT(2 * caught, static_cast<int64_t>(seeds)) << summary(all);
 }
 
-/// In full every place of a fault is drawn, and at each one some fault is caught; in a sample, most faults are.
+/// Every place of a fault is drawn, and at each one some fault is caught.
 TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
   at::set_num_threads(1);
   FaultRunner runner(1);
@@ -61,22 +61,14 @@ TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
                                           {"a tensor of the optimizer's state", 0},
                                           {"a parameter after its update", 0},
                                           {"an optimizer step", 0}};
-  const uint64_t seeds = testing::in_full_or_sample(100, 40);
-  for (uint64_t seed = 500; seed < 500 + seeds; ++seed) {
+  for (uint64_t seed = 500; seed < 600; ++seed) {
     const RandomFault fault = faults.put_in(seed);
     EXPECT_NE(fault.end, FaultEnd::Missed)
         << "seed " << seed << ": " << fault.what << " in " << to_string(fault.run) << ": " << fault.why;
     for (auto& [place, count] : caught_at)
       if (fault.end == FaultEnd::Caught && fault.what.find(place + " of rank") != std::string::npos) ++count;
   }
-  uint64_t caught = 0;
-  for (const auto& [place, count] : caught_at) {
-    caught += count;
-    if (testing::in_full()) {
-      EXPECT_GT(count, 0) << place;
-    }
-  }
-  EXPECT_GT(10 * caught, seeds);
+  for (const auto& [place, count] : caught_at) EXPECT_GT(count, 0) << place;
 }
 
 TEST(RandomFaults, ASeedRepeatsItsFault) {

@@ -11,12 +11,11 @@ import sys
 import unittest
 import unittest.mock
 
-from wheel_support import PROGRAM, TOOL, TOY, TYPED, InFolder, export, paste, start
+from wheel_support import IN_FULL, PROGRAM, TOOL, TOY, TYPED, InFolder, export, paste, start
 
 from plumbline_case.backend import launched  # after wheel_support, which finds the package
 from plumbline_case.results import KINDS
 
-IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))
 CASES = "exact-mlp-sum,exact-mlp-mean"
 
 # Backends that break the rules in one case each.

@@ -17,9 +17,8 @@ import time
 import unittest
 import uuid
 
-from wheel_support import HERE, PROGRAM, PYTHON, TOOL
+from wheel_support import HERE, IN_FULL, PROGRAM, PYTHON, TOOL
 
-IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))
 SCHEDULES = ("gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "looped-bfs", "zb-h1", "zb-h2", "zb-auto", "interleaved-zero-bubble",
              "zb-v", "zb-v-greedy", "v-half", "v-min", "hanayo")  # fmt: skip
 GOOD, BAD = "exact-mlp-sum", "exact-mlp-mean"  # the cases without and with faults

@@ -11,13 +11,12 @@ import sys
 import unittest
 from unittest import mock
 
-from wheel_support import ROOT, TOOL, TOY, InFolder, export, start
+from wheel_support import IN_FULL, ROOT, TOOL, TOY, InFolder, export, start
 
 from plumbline_case import FormatError
 from plumbline_case.judge import judge, rank_of
 from plumbline_case.report_folder import Checker, rank_files
 
-IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))
 CASES = "exact-mlp-mean,exact-mlp-sum"
 BACKEND = '''
 import glob, json, os, subprocess, time

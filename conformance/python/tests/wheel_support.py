@@ -14,6 +14,7 @@ PROGRAM = os.path.abspath(os.environ["PLUMBLINE_PROGRAM"])
 TOY = "plumbline_case.examples.toy"
 TOOL = [sys.executable, "-m", "plumbline_case"]
 TYPED = shlex.join(TOOL)  # as a shell takes it
+IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))  # tests that take long check a sample otherwise
 sys.path.insert(0, PYTHON)
 
 # Whatever finds the package in the sources.

@@ -43,7 +43,7 @@ class Judge {
   struct Whole;
   Oracle& oracle_for(const reference::Case& c, const schedule::Schedule& schedule);
   Whole& whole_for(const reference::Case& c);
-  const Expectation& bounded_for(const reference::Case& c);
+  const Expectation& bounded_for(const reference::Case& c, int samples);  ///< of at least so many samples
   const Expectation& stages_for(const reference::Case& c, Oracle& oracle);
   const TensorMap& by_microbatch_for(const reference::Case& c, int stages);
 

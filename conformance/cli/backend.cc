@@ -1,98 +1,24 @@
 // plumbline backend: the verbs of a backend, executed by the runtime. `plumbline run` starts it as it starts foreign
 // backends.
-#include <cstdio>
-#include <memory>
-
-#include "conformance/backend/runtime.h"
-#include "conformance/backend/shared_job.h"
 #include "conformance/cli/commands.h"
-#include "conformance/corpus/corpus.h"
-#include "conformance/protocol/command_backend.h"
-#include "runtime/error.h"
-#include "runtime/graph/error_text.h"
-#if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
-#include "runtime/transport/nccl/nccl_transport.h"
-#endif
 
 namespace plumbline::cli {
-namespace {
 
-struct BackendOptions {
-  std::string job, out, transport = "threads", nccl;
-};
-
-int describe() {
-  std::printf("%s\n", conformance::description_text(conformance::Runtime().describe()).c_str());
-  return 0;
-}
-
-/// The job, whose cases are then in the corpus.
-conformance::Job read_job(const BackendOptions& options) {
-  conformance::Job job = conformance::read_job(options.job);
-  if (!job.corpus.empty()) conformance::add_cases(job.corpus);
-  return job;
-}
-
-int plan(const BackendOptions& options) {
-  const conformance::Job job = read_job(options);
-  std::printf("%s\n", plan_text(job, conformance::Runtime().plan(job, {})).c_str());
-  return 0;
-}
-
-void print_event(const conformance::JobEvent& event) {
-  std::printf("%s%s\n", std::string(conformance::kEventPrefix).c_str(), to_string(event).c_str());
-  std::fflush(stdout);
-}
-
-#if PLUMBLINE_HAS_MPI
-/// Rank 0 reads the job, so that its host alone needs the file.
-void run_as_rank(const BackendOptions& options, transport::MpiSession& mpi) {
-  const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-  const conformance::Job job =
-      conformance::share_job(*transport, mpi.rank() == 0 ? conformance::read_job(options.job) : conformance::Job(),
-                             /*add_corpus=*/true, transport::Deadline::patient({}));
-  if (mpi.size() != job.ranks)
-    mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
-  const std::unique_ptr<transport::Transport> over_nccl =
-      options.transport == "nccl"
-          ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
-                                                 transport::from_seconds(job.timeout_seconds))
-          : nullptr;
-  conformance::Runtime(over_nccl ? over_nccl.get() : transport.get()).run(job, options.out, print_event);
-}
-#endif
-
-int run(const BackendOptions& options) {
-  if (options.transport == "threads") {
-    conformance::Runtime().run(read_job(options), options.out, print_event);
-    return 0;
-  }
-#if PLUMBLINE_HAS_MPI
-  transport::MpiSession mpi;
-  try {
-    run_as_rank(options, mpi);
-  } catch (const std::exception& error) {
-    mpi.abort(graph::error_text(error));
-  }
-  return 0;
-#else
-  throw InputError("--transport " + options.transport + ": this plumbline was built without MPI");
-#endif
-}
-
-}  // namespace
-
-void add_backend(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<BackendOptions>();
+void add_backend(CLI::App& app, Command& chosen, const Actions& actions) {
+  auto options = std::make_shared<BackendCommand>();
   CLI::App* command = app.add_subcommand("backend", "The runtime as a backend; `plumbline run` starts it");
   command->require_subcommand(1);
-  command->add_subcommand("describe", "Name, version and features, as JSON")->callback([&chosen] {
-    chosen = [] { return describe(); };
-  });
+  const auto execute = [=, execute = actions.backend, &chosen](const CLI::App* verb) {
+    return [=, &chosen] {
+      options->verb = verb->get_name();
+      chosen = [=] { return execute(*options); };
+    };
+  };
+  CLI::App* describe_command = command->add_subcommand("describe", "Name, version and features, as JSON");
+  describe_command->callback(execute(describe_command));
   CLI::App* plan_command = command->add_subcommand("plan", "For each case of a job: supported, or why not, as JSON");
   plan_command->add_option("--job", options->job, "The job file")->required();
-  plan_command->callback([options, &chosen] { chosen = [options] { return plan(*options); }; });
+  plan_command->callback(execute(plan_command));
   CLI::App* run_command = command->add_subcommand("run", "Run a job and write the results of each rank");
   run_command->add_option("--job", options->job, "The job file")->required();
   run_command->add_option("--out", options->out, "Folder for the results")->required();
@@ -101,7 +27,7 @@ void add_backend(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   run_command->add_option("--nccl", options->nccl, "For --transport nccl: as of `plumbline run`")
       ->type_name("LIBRARY[:WORD,...]");
-  run_command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  run_command->callback(execute(run_command));
 }
 
 }  // namespace plumbline::cli

@@ -1,33 +1,37 @@
 // The subcommands of `plumbline`: each function adds one to the parser. If the user names it, parsing sets `chosen`, to
-// which the parser keeps a reference. Also what they know about the command line.
+// which the parser keeps a reference. Also what they know about the command line. No torch.
 #pragma once
 
+#include "conformance/cli/actions.h"
 #include "conformance/cli/entry.h"
-#include "conformance/cli/partition/partition_source.h"
 
 namespace plumbline::cli {
 
 void add_list(CLI::App& app, Command& chosen);
-void add_run(CLI::App& app, Command& chosen);
-void add_prove(CLI::App& app, Command& chosen);
-void add_mutants(CLI::App& app, Command& chosen);
-void add_backend(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
-void add_split(CLI::App& app, Command& chosen);
+void add_report(CLI::App& app, Command& chosen);
+void add_bench(CLI::App& app, Command& chosen);
+void add_completion(CLI::App& app, Command& chosen);
 /// `read_program` traces the joint graph of a program's stage, for which it needs LibTorch.
 void add_partition(CLI::App& app, Command& chosen, ProgramReader read_program);
-void add_check(CLI::App& app, Command& chosen);
-void add_report(CLI::App& app, Command& chosen);
-void add_doctor(CLI::App& app, Command& chosen);
-void add_bench(CLI::App& app, Command& chosen);
-void add_export(CLI::App& app, Command& chosen);
-void add_completion(CLI::App& app, Command& chosen);
+void add_run(CLI::App& app, Command& chosen, const Actions& actions);
+void add_prove(CLI::App& app, Command& chosen, const Actions& actions);
+void add_mutants(CLI::App& app, Command& chosen, const Actions& actions);
+void add_split(CLI::App& app, Command& chosen, const Actions& actions);
+void add_export(CLI::App& app, Command& chosen, const Actions& actions);
+void add_backend(CLI::App& app, Command& chosen, const Actions& actions);
+void add_check(CLI::App& app, Command& chosen, const Actions& actions);
+void add_doctor(CLI::App& app, Command& chosen, const Actions& actions);
+
+/// Parses the command line of this program, stores it for the functions below, and executes its subcommand. Returns the
+/// exit code.
+int run_command_line(int argc, char** argv, const Actions& actions);
 
 /// What a description says up to its first full stop or colon, on one line.
 std::string first_sentence(std::string text);
 
-/// Stores the command line of this program; main() calls it once, before any other function of this header.
+/// Stores the command line; run_command_line() calls it once, before any other function of this header.
 void remember_command_line(int argc, char** argv);
 /// The stored command line on one line, quoted for a shell. Valid until the program ends; empty before
 /// remember_command_line().

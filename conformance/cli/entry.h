@@ -13,6 +13,7 @@
 
 #include "runtime/error.h"
 #include "runtime/text/join.h"
+#include "runtime/text/near_names.h"
 
 namespace plumbline::cli {
 
@@ -21,6 +22,27 @@ using Command = std::function<int()>;
 
 /// The path of this executable. Throws std::filesystem::filesystem_error if /proc is not mounted.
 inline std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+/// Appends the long names of the command's options, those of its groups included.
+inline void add_option_names(const CLI::App& command, std::vector<std::string>& names) {
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const CLI::App* group : command.get_subcommands([](const CLI::App* app) { return app->get_name().empty(); }))
+    add_option_names(*group, names);
+}
+
+/// "; nearest: --profile, --program, --report" if an option on the command line does not exist; else empty.
+inline std::string nearest_options(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  for (const std::string& word : app.remaining(true)) {
+    if (!word.starts_with("--")) continue;
+    std::vector<std::string> names;
+    add_option_names(*command, names);
+    return "; nearest: " + join(near_names(names, word.substr(0, word.find('='))));
+  }
+  return "";
+}
 
 /// Parses the command line and executes `chosen`, which parsing must have set. `name` is the program's name in the
 /// advice "see NAME --help" ("plumbline bench"). Returns the exit code: that of the subcommand; 0 after printing help
@@ -48,9 +70,10 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
   } catch (const CLI::Success& wanted) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
+    const std::string nearest = dynamic_cast<const CLI::ExtrasError*>(&error) ? nearest_options(app) : "";
     const auto commands = app.get_subcommands();
     const std::string place = commands.empty() ? "" : commands[0]->get_name() + " ";
-    return fail(std::string(error.what()) + " (see " + name + " " + place + "--help)", 2);
+    return fail(error.what() + nearest + " (see " + name + " " + place + "--help)", 2);
   } catch (const InputError& error) {
     return fail(error.what(), 2);
   } catch (const std::exception& error) {

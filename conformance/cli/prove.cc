@@ -1,25 +1,18 @@
 // plumbline prove: shows that a pipelined run is the same computation as the unsplit model's.
-#include <ATen/Parallel.h>
-
-#include <iostream>
-
 #include "conformance/cli/commands.h"
 #include "conformance/cli/corpus_option.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/cli/program_options.h"
-#include "conformance/mutants/mutants.h"
-#include "conformance/proof/program/prove_program.h"
-#include "conformance/proof/prove_cases.h"
-#include "conformance/proof/rows/step_cases.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 
 namespace plumbline::cli {
 
-void add_prove(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<proof::CasesOptions>();
+void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
+  auto request = std::make_shared<ProveCommand>();
+  proof::CasesOptions* const options = &request->cases;
+  program::ProgramOptions* const program = &request->program;
   auto named = std::make_shared<NamedRuns>();
-  auto program = std::make_shared<program::ProgramOptions>();
   CLI::App* command = app.add_subcommand(
       "prove",
       "Prove that pipelined runs are the same computation as the unsplit model: operators, operands, order of sums.\n"
@@ -95,45 +88,29 @@ void add_prove(CLI::App& app, Command& chosen) {
   CLI::App* group = command->add_option_group("A program from Python (torch.export's .pt2)");
   add_step_options(*group, *program, "Prove the step of this archive, cut as by `plumbline run`, instead of cases");
   const std::vector<CLI::Option*> of_program = group->get_options();
-  command->callback([=, &chosen] {
+  command->callback([=, execute = actions.prove, &chosen] {
     if (*claim == "sum") options->claim = proof::Claim::SameSum;
+    request->whole_step = *claim == "step";
     if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
-    if (command->count("--program") > 0) {
+    const bool of_cases = command->count("--program") == 0;
+    if (!of_cases) {
       for (const char* other : {"--case", "--corpus", "--mutant", "--certificate"})
         if (command->count(other) > 0)
           throw InputError(std::string(other) + " is about cases; it does not go with --program");
-      if (*claim == "step") throw InputError("--claim step is about cases; a program takes computation or sum");
-      named->select(*command, options->run.selection);
-      take_step_options(options->run, *program);
-      chosen = [program, options] {
-        at::set_num_threads(1);
-        return proof::prove_program(*program, options->claim, std::cout);
-      };
-      return;
+      if (request->whole_step) throw InputError("--claim step is about cases; a program takes computation or sum");
+    } else {
+      for (const CLI::Option* option : of_program)
+        if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
+      if (command->count("--case") == 0) throw InputError("--case GLOB or --program M.pt2 is missing");
     }
-    for (const CLI::Option* option : of_program)
-      if (option->count() > 0) throw InputError(option->get_name() + " goes with --program M.pt2, which is missing");
-    if (command->count("--case") == 0) throw InputError("--case GLOB or --program M.pt2 is missing");
-    if (*claim == "step") {
+    if (request->whole_step)
       for (const char* other : {"--schedule", "--ranks", "--mutant", "--recompute", "--remat"})
         if (command->get_option(other)->count() > 0)
           throw InputError(std::string("--claim step goes without ") + other +
                            ": it is about the unsplit model; --claim computation takes it");
-      chosen = [options] {
-        at::set_num_threads(1);
-        const conformance::RunOptions& run = options->run;
-        return proof::prove_steps({run.selection.case_glob, run.microbatches, run.seed, options->certificate},
-                                  std::cout);
-      };
-      return;
-    }
     named->select(*command, options->run.selection);
-    if (!options->run.mutant.empty())
-      options->run.mutant_ranks = conformance::find_mutant(options->run.mutant).least_ranks;
-    chosen = [options] {
-      at::set_num_threads(1);
-      return proof::prove_cases(*options, std::cout);
-    };
+    if (!of_cases) take_step_options(options->run, *program);
+    chosen = [=] { return execute(*request); };
   });
 }
 

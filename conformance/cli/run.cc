@@ -1,25 +1,15 @@
 // plumbline run: runs cases under schedules and judges their results.
-#include <ATen/Parallel.h>
-
 #include <cmath>
-#include <iostream>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/corpus_option.h"
 #include "conformance/cli/named_runs.h"
 #include "conformance/cli/program_options.h"
-#include "conformance/mutants/mutants.h"
-#include "conformance/program/run.h"
-#include "conformance/protocol/process.h"
 #include "conformance/run/hosts/launcher.h"
-#include "conformance/run/runner.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/nccl/library_choice.h"
-#if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
-#endif
 
 namespace plumbline::cli {
 
@@ -71,12 +61,12 @@ void take_launcher(conformance::RunOptions& options, bool own_runtime) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<conformance::RunOptions>();
+void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
+  auto request = std::make_shared<RunCommand>();
+  conformance::RunOptions* const options = &request->options;
   auto named = std::make_shared<NamedRuns>();
   auto backend = std::make_shared<std::string>(conformance::kRuntime);
   auto program = std::make_shared<program::ProgramOptions>();
-  auto list = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("run",
                                          "Run cases under schedules and hold every result against the oracles.\n"
                                          "Prints failures as they come, each with the first stage, micro-batch and "
@@ -201,13 +191,13 @@ void add_run(CLI::App& app, Command& chosen) {
       ->type_name("all|failures")
       ->default_str("all");
   command->add_flag("-v,--verbose", options->verbose, "Print every verdict, and the whole matrix");
-  command->add_flag("--list", *list, "Print what would run, one run a line, and their number; run nothing");
+  command->add_flag("--list", request->list, "Print what would run, one run a line, and their number; run nothing");
   command->add_flag("--throughput", options->throughput,
                     "Measure the speed of a few schedules as well, or of those that --schedule names, as `plumbline "
                     "bench throughput` does; the output says where ranks share cores");
   const std::vector<CLI::Option*> only_with_program = add_program_options(*command, *program);
   const CLI::Option* chooser = command->get_option("--program");
-  command->callback([=, &chosen] {
+  command->callback([=, execute = actions.run_cases, execute_program = actions.run_program, &chosen] {
     named->select(*command, options->selection);
     take_launcher(*options, *backend == conformance::kRuntime);
     transport::parse_wire(options->wire);
@@ -227,10 +217,9 @@ void add_run(CLI::App& app, Command& chosen) {
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about cases; it does not go with --program");
       take_common_options(*options, *program);
-      chosen = [options, program] { return program::run_program(*program, own_path(), arguments(), std::cout); };
+      chosen = [=] { return execute_program(*program); };
       return;
     }
-    if (!options->mutant.empty()) options->mutant_ranks = conformance::find_mutant(options->mutant).least_ranks;
     options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
     if (!options->backend.foreign && !options->nccl.empty()) options->backend.run_words = {"--nccl", options->nccl};
     if (!options->launcher.empty()) options->backend.launcher = conformance::parse_launcher(options->launcher);
@@ -238,17 +227,7 @@ void add_run(CLI::App& app, Command& chosen) {
       for (const char* name : {"--transport", "--mutant", "--recompute", "--remat", "--throughput"})
         if (command->count(name) > 0)
           throw InputError(std::string(name) + " is about our own runtime; it does not go with --backend " + *backend);
-    chosen = [options, list] {
-      at::set_num_threads(1);  // the oracle adds up in the ranks' order
-#if PLUMBLINE_HAS_MPI
-      if (transport::launched_under_mpi()) {
-        if (*list) throw InputError("--list: not under mpirun; leave it out");
-        return conformance::run_inside_mpi(*options, std::cout);
-      }
-#endif
-      conformance::end_children_on_signals();
-      return *list ? conformance::list_runs(*options, std::cout) : conformance::run_supervised(*options, std::cout);
-    };
+    chosen = [=] { return execute(*request); };
   });
 }
 

@@ -95,8 +95,8 @@ std::vector<reference::Case> profile(std::string_view name) {
   const auto is_named = [&](const Feature& feature) { return feature.name == name; };
   const bool is_feature = std::ranges::any_of(features(), is_named);
   if (name != "smoke" && !is_feature)
-    throw InputError("profile: no profile is named '" + std::string(name) + "'; expected one of " +
-                     join(profile_names()));
+    throw InputError("profile: no profile is named '" + std::string(name) + "'; nearest: " +
+                     join(near_names(profile_names(), name)) + " (`plumbline list --profiles` has all)");
   std::vector<reference::Case> cases;
   for (const reference::Case& c : corpus())
     if (is_feature ? has_feature(c, name) : is_smoke(c.id, "gpipe")) cases.push_back(c);

@@ -71,9 +71,15 @@ constexpr std::initializer_list<reference::ResultKind> kWhole = {
 constexpr std::initializer_list<reference::ResultKind> kBetweenStages = {
     reference::ResultKind::Forward, reference::ResultKind::Backward, reference::ResultKind::Partial};
 
-/// "0/loss/-/0/loss is missing": the key under which an unexpected result was probably meant, of its kind and name.
-/// Empty without one.
+/// What an unexpected result probably should have been. "0/loss/-/0/loss is missing": the missing key of its kind and
+/// name; or that the case has no results of its kind. Empty without either.
 std::string missing_instead(const reference::ResultKey& unexpected, const Compared& compared) {
+  const auto is_of_kind = [&](const auto& item) {
+    return reference::parse_result_key(item.first).kind == unexpected.kind;
+  };
+  // Bounds exist for some kinds only.
+  if (compared.mode != CompareMode::Bounded && std::ranges::none_of(compared.expected, is_of_kind))
+    return "the case has no results of kind " + std::string(reference::kind_name(unexpected.kind));
   std::vector<reference::ResultKey> missing;
   for (const auto& [text, tensor] : compared.expected)
     if (const reference::ResultKey key = reference::parse_result_key(text);
@@ -276,7 +282,8 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
       return is_of_values(d) && d.key.kind != reference::ResultKind::HookCalls;
     });
     mode = CompareMode::Bounded;
-    const Expectation& whole = oracle.has_other_buffers ? stages_for(c, oracle) : bounded_for(c, reference::kRoundingSamples);
+    const Expectation& whole =
+        oracle.has_other_buffers ? stages_for(c, oracle) : bounded_for(c, reference::kRoundingSamples);
     expected = {delivered(of_kinds(whole.value, kWhole)), whole.bounds};
     checked = of_kinds(results, kWhole);
     finding.bound_use = bound_use(whole.value, checked, whole.bounds);

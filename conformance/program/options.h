@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "conformance/program/program_split.h"
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/engine/stage/remat_options.h"
-#include "runtime/engine/stage/stage_blocks.h"
 
 namespace plumbline::program {
 

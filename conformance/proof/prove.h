@@ -8,18 +8,14 @@
 #include <vector>
 
 #include "conformance/backend/fault.h"
+#include "conformance/proof/claim.h"
 #include "conformance/proof/executions/observed_rank.h"
 #include "conformance/proof/sums/difference.h"
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/engine/stage/remat_options.h"
-#include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::proof {
-
-enum class Claim {
-  SameComputation,  ///< equal terms: the same operators and operands, in the same order of sums
-  SameSum,          ///< equal over the real numbers, by laws of sums and factors (sums/normal_form.h)
-};
 
 struct ProofOptions {
   schedule::Schedule schedule;

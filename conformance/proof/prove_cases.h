@@ -5,7 +5,7 @@
 #include <iosfwd>
 
 #include "conformance/plan/plan.h"
-#include "conformance/proof/prove.h"
+#include "conformance/proof/claim.h"
 
 namespace plumbline::proof {
 

@@ -69,7 +69,7 @@ class Examination:
         log = os.path.join(self.folder, LOG)
         processes = self.ranks if options.ranks or options.launcher else None
         self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout)
-        return f"the class {spec}" if is_class(spec) else f"the command {shlex.join(words)}"
+        return f"the class {'' if ':' in spec else 'in '}{spec}" if is_class(spec) else f"the command {shlex.join(words)}"
 
     def program(self):
         if is_class(self.options.backend):

@@ -108,8 +108,11 @@ def failure(wrong, expected, results, stages, microbatches):
 
 
 def missing_instead(unexpected, expected, results):
-    """The key under which an unexpected result was probably meant, of its kind and name; "" without one."""
+    """What an unexpected result probably should have been: the missing key of its kind and name; or that the case has no
+    results of its kind. "" without either."""
     meant = parse_key(unexpected)
+    if all(parse_key(key).kind != meant.kind for key in expected):
+        return f"the case has no results of kind {meant.kind}"
     keys = map(parse_key, expected.keys() - results.keys())
     missing = [key for key in keys if (key.kind, key.name) == (meant.kind, meant.name)]
     differs = lambda key: (key.step != meant.step, key.microbatch != meant.microbatch, key.stage != meant.stage)

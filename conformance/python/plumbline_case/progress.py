@@ -34,6 +34,7 @@ class Progress:
         self._colour = self._live and not os.environ.get("NO_COLOR")  # https://no-color.org
         self._total, self._current, self._drawn = 0, "", False
         self._verdicts = {}  # a later verdict on a run replaces the first
+        self._left_out = Counter()  # schedules of runs that the backend does not take
 
     def __enter__(self):
         return self
@@ -45,8 +46,9 @@ class Progress:
     def verdicts(self):
         return list(self._verdicts.values())
 
-    def begin(self, total):
-        self._total = total
+    def begin(self, total, left_out=()):
+        """`left_out`: the schedule of each run that the backend does not take."""
+        self._total, self._left_out = total, Counter(left_out)
         self._draw()
 
     def working_on(self, case, schedule):
@@ -71,6 +73,9 @@ class Progress:
             unjudged = Counter((v.status, v.clause) for v in self.verdicts if v.status in UNJUDGED)
             for (status, reason), count in sorted(unjudged.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
                 print(f"{status} {count} x: {one_line(reason)}")
+        if self._left_out:
+            names = ", ".join(sorted(self._left_out))
+            print(f"left out: {sum(self._left_out.values())} runs under schedules that describe does not name: {names}")
         counts = Counter(verdict.status.lower() for verdict in self.verdicts)
         print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
 

@@ -51,8 +51,15 @@ def key(step, kind, stage, microbatch, name):
     """`<step>/<kind>/<stage>/<microbatch>/<name>`; None if stage or micro-batch does not apply."""
     if kind not in KINDS:
         raise ValueError(f"kind of result {kind!r}: expected one of {', '.join(KINDS)}")
+    for what, given in ("step", step), ("stage", stage), ("micro-batch", microbatch):
+        if not is_number(given) and (what == "step" or given is not None):
+            raise ValueError(f"{what} of result {given!r}: expected a whole number from 0 on")
     number = lambda n: "-" if n is None else str(n)
     return f"{step}/{kind}/{number(stage)}/{number(microbatch)}/{name}"
+
+
+def is_number(given):
+    return isinstance(given, (int, np.integer)) and not isinstance(given, bool) and 0 <= given <= MOST
 
 
 def parse_key(text):
@@ -65,13 +72,16 @@ def parse_key(text):
 
 
 class Results(dict):
-    """{key: array}; put() copies the present values.
+    """{key: array}; put() copies the present values, once for each key.
 
     The element type of the array is the one that is compared: a Python float becomes F64, and fails where the program has
     F32 (say np.float32(x)). An array of uint16 is bfloat16 by its bits, as f32_to_bf16() gives them."""
 
     def put(self, step, kind, stage, microbatch, name, array):
-        self[key(step, kind, stage, microbatch, name)] = np.array(array)
+        text = key(step, kind, stage, microbatch, name)
+        if text in self:
+            raise ValueError(f"result {text} is put twice")
+        self[text] = np.array(array)
 
     def write(self, path):
         """Writes the file atomically."""

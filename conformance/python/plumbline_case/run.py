@@ -70,6 +70,7 @@ class Run:
         self.describe = supervisor.describe()
         takes = self.describe["schedules"]
         self.entries = [entry for entry in chosen if takes == "any" or entry.schedule in takes]
+        self.left_out = [entry.schedule for entry in chosen if takes != "any" and entry.schedule not in takes]
         if not self.entries:
             has = ", ".join(sorted({entry.schedule for entry in entries(options.corpus)}))
             asked = "" if options.schedule == "*" else f" (--schedule {options.schedule})"
@@ -79,7 +80,7 @@ class Run:
             )
 
     def judge_all(self):
-        self._progress.begin(len(self.entries))
+        self._progress.begin(len(self.entries), self.left_out)
         try:
             for ranks, of_job in by_ranks(self.entries):
                 for verdict in self.judged(ranks, of_job):

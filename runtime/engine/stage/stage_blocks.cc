@@ -154,17 +154,6 @@ void StageBlocks::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor
   }
 }
 
-std::string to_string(Recompute policy) {
-  if (policy == Recompute::Never) return "never";
-  return policy == Recompute::ExceptLast ? "except-last" : "always";
-}
-
-Recompute parse_recompute(const std::string& text) {
-  for (const Recompute policy : {Recompute::Never, Recompute::ExceptLast, Recompute::Always})
-    if (text == to_string(policy)) return policy;
-  throw InputError("--recompute: '" + text + "' is none of never, except-last, always");
-}
-
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe) {
   for (const auto& [stage, policy] : options.policy_of)
     if (stage < 0 || stage >= pipe.num_stages())

@@ -4,42 +4,16 @@
 // only its inputs, not autograd's saved values.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/graph/graph.h"
 #include "runtime/split/pipe.h"
 
 namespace plumbline::engine {
-
-/// The micro-batches for which a stage is recomputed; after torchgpipe's `checkpoint`. The backward of the last
-/// micro-batch often follows soon after its forward, so that recompute gains little there.
-enum class Recompute { Never, ExceptLast, Always };
-
-struct RecomputeOptions {
-  Recompute policy = Recompute::Never;
-  /// By stage: overrides `policy`.
-  std::map<int, Recompute> policy_of = {};
-  /// Empty: a stage is one block. Otherwise a module's name ("layers"): every call of a module directly inside that
-  /// module (layers.0, layers.1, ...) is a block, and the rest of a stage is not recomputed. A call cut by a stage
-  /// border is one block in each stage. During a backward only one block at a time has its intermediate values in
-  /// memory.
-  std::string blocks_in = {};
-
-  bool on() const { return policy != Recompute::Never || !policy_of.empty(); }
-  Recompute of(int stage) const {
-    const auto it = policy_of.find(stage);
-    return it == policy_of.end() ? policy : it->second;
-  }
-};
-
-/// "never", "except-last" or "always".
-std::string to_string(Recompute policy);
-/// The inverse of to_string(). Throws InputError for any other text.
-Recompute parse_recompute(const std::string& text);
 
 /// Throws InputError if `options` names a stage that `pipe` does not have, or if `blocks_in` names a module directly
 /// inside which no module was entered. The second check is skipped if a stage's graph is empty (a stage of another

@@ -1,9 +1,5 @@
-// plumbline-torch: every subcommand of plumbline, and LibTorch. front.cc is what users call.
-#include <unistd.h>
-
+// The parser of the whole command line.
 #include "conformance/cli/commands.h"
-#include "conformance/cli/partition/partition_source.h"
-#include "conformance/report/context.h"
 
 namespace plumbline::cli {
 namespace {
@@ -18,7 +14,11 @@ class Summaries : public CLI::Formatter {
   }
 };
 
-int run(std::vector<char*> words) {
+}  // namespace
+
+int run_command_line(int argc, char** argv, const Actions& actions) {
+  remember_command_line(argc, argv);
+  std::vector<char*> words = with_help_last(argc, argv);
   CLI::App app{
       "plumbline: a reference for pipeline-parallel training.\n"
       "Splits a model into stages, runs a schedule over threads or MPI, and compares every output, loss and gradient\n"
@@ -27,42 +27,28 @@ int run(std::vector<char*> words) {
       "             plumbline run --profile smoke      a few of them, in half a minute\n"
       "             plumbline list                     the cases, and what each catches\n"
       "             plumbline run --program M.pt2      a model exported from Python"};
-  app.set_version_flag("--version", conformance::plumbline_version());
+  app.set_version_flag("--version", actions.version);
   app.require_subcommand(1);
   app.formatter(std::make_shared<Summaries>());
   app.get_formatter()->column_width(34);
   Command chosen;
-  add_run(app, chosen);
-  add_prove(app, chosen);
+  add_run(app, chosen, actions);
+  add_prove(app, chosen, actions);
   add_list(app, chosen);
-  add_mutants(app, chosen);
-  add_split(app, chosen);
-  add_export(app, chosen);
-  add_partition(app, chosen, joint_graph_of_program);
+  add_mutants(app, chosen, actions);
+  add_split(app, chosen, actions);
+  add_export(app, chosen, actions);
+  add_partition(app, chosen, actions.read_program);
   add_schedule(app, chosen);
   add_simulate(app, chosen);
-  add_backend(app, chosen);
-  add_check(app, chosen);
+  add_backend(app, chosen, actions);
+  add_check(app, chosen, actions);
   add_report(app, chosen);
-  add_doctor(app, chosen);
+  add_doctor(app, chosen, actions);
   add_bench(app, chosen);
   add_completion(app, chosen);
   app.add_subcommand("help", "All options of a subcommand (plumbline help run)");
   return run_chosen(app, "plumbline", chosen, static_cast<int>(words.size()), words.data());
 }
 
-}  // namespace
-
 }  // namespace plumbline::cli
-
-int main(int argc, char** argv) {
-  plumbline::cli::remember_command_line(argc, argv);
-  const int code = plumbline::cli::run(plumbline::cli::with_help_last(argc, argv));
-#ifndef __SANITIZE_ADDRESS__  // its search for leaks is a handler of exit()
-  // LibTorch's static objects take as long to destroy as a short subcommand takes; the system frees their memory
-  // faster.
-  std::fflush(nullptr);
-  _exit(code);
-#endif
-  return code;
-}

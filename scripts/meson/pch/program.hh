@@ -1,2 +1,0 @@
-// Parsed once for plumbline, like torch.hh for libplumbline.
-#include <CLI/CLI.hpp>

@@ -26,6 +26,7 @@ struct Profile {
 /// The profiles that combine cases, then one for each feature.
 std::vector<Profile> all_profiles() {
   std::vector<Profile> all = {{"smoke", "a few cases of each kind under four schedules: half a minute"},
+                              {"cases", "all cases, each at least once; every pair of a feature and a schedule"},
                               {"core", "all cases; every pair that matters, of features and schedules among them"},
                               {"nightly", "all cases under all schedules, on 2, 4 and 8 ranks, over all transports"},
                               {"ranks", "every feature and every schedule on each number of ranks from 1 to 8"}};

@@ -76,7 +76,8 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
   command
       ->add_option("--profile", named->profile,
                    "core: every case, under each kind of schedule, on 2, 4 and 8 ranks, over each transport, and "
-                   "every feature under every schedule, where no option says which; nightly: all combinations; ranks: "
+                   "every feature under every schedule, where no option says which; cases: each case once, and every "
+                   "feature under every schedule; nightly: all combinations; ranks: "
                    "every feature and schedule on each of 1 to 8 ranks; smoke: "
                    "a few, fast, on 4 ranks; a feature: the cases that have it (plumbline list --profiles)")
       ->capture_default_str();

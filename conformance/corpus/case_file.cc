@@ -205,10 +205,12 @@ std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   return csv;
 }
 
-/// Whether an update adds multiples of whole numbers.
+/// Whether an update adds multiples of whole numbers. A power of two as the scale of losses rounds nothing.
 bool has_whole_numbers(const reference::OptimizerSpec& spec) {
   const auto whole = [](double number) { return std::nearbyint(number) == number; };
-  return spec.kind == reference::OptimizerKind::Sgd && spec.clip_norm == 0 && spec.loss_scale == 1 &&
+  int exponent;
+  const bool is_power = std::frexp(spec.loss_scale, &exponent) == 0.5 && exponent >= 1;
+  return spec.kind == reference::OptimizerKind::Sgd && spec.clip_norm == 0 && is_power &&
          whole(spec.learning_rate) && whole(spec.momentum) && whole(spec.weight_decay);
 }
 
@@ -253,7 +255,7 @@ void check(const TomlPlace& place, const reference::Case& c) {
   if (optimizes && c.truth == reference::Truth::Exact && !has_whole_numbers(c.optimizer))
     place["optimizer"].refuse(
         "its numbers are no whole numbers; expected truth same-order or bounded, or sgd without clipping, whose "
-        "learning_rate, momentum and weight_decay are whole numbers");
+        "learning_rate, momentum and weight_decay are whole numbers, with a power of two as loss_scale");
   if (c.weight_closures && (c.parameter_hooks || c.accumulation_hooks))
     place["weight_closures"].refuse("goes without hooks on parameters, which these gradients do not pass");
   if (c.accumulation_hooks && c.parameter_hooks)

@@ -83,7 +83,7 @@ void add_cases(const std::filesystem::path& folder) { add_cases(read_case_texts(
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"core", "nightly", "ranks", "smoke"};
+    std::vector<std::string> all = {"cases", "core", "nightly", "ranks", "smoke"};
     for (const Feature& feature : features()) all.push_back(feature.name);
     return all;
   }();
@@ -91,7 +91,7 @@ const std::vector<std::string>& profile_names() {
 }
 
 std::vector<reference::Case> profile(std::string_view name) {
-  if (name == "core" || name == "nightly" || name == "ranks") return corpus();
+  if (name == "cases" || name == "core" || name == "nightly" || name == "ranks") return corpus();
   const auto is_named = [&](const Feature& feature) { return feature.name == name; };
   const bool is_feature = std::ranges::any_of(features(), is_named);
   if (name != "smoke" && !is_feature)

@@ -78,11 +78,12 @@ std::string exactness_problem(const reference::Case& c, uint64_t seed) {
                " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
     }
   }
-  // Means and the division by the number of micro-batches scale by powers of two, which changes no significand: only
-  // the sums need the proof.
+  // Means, the division by the number of micro-batches and the scale of losses (case_file.h) are powers of two, which
+  // change no significand: only the sums need the proof.
   reference::Case sums = reference::uninterrupted(c);
   sums.loss.reduction = reference::Reduction::Sum;
   sums.division = reference::Division::Nobody;
+  sums.optimizer.loss_scale = 1;
   // An update that adds bounds what one that subtracts gives.
   sums.optimizer.learning_rate = -c.optimizer.learning_rate;
   reference::WholeModelOptions options;

@@ -61,7 +61,8 @@ TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
                                           {"a tensor of the optimizer's state", 0},
                                           {"a parameter after its update", 0},
                                           {"an optimizer step", 0}};
-  for (uint64_t seed = 500; seed < 600; ++seed) {
+  const auto all_caught = [&] { return std::ranges::all_of(caught_at, [](const auto& at) { return at.second > 0; }); };
+  for (uint64_t seed = 500; seed < 600 && (testing::in_full() || !all_caught()); ++seed) {
     const RandomFault fault = faults.put_in(seed);
     EXPECT_NE(fault.end, FaultEnd::Missed)
         << "seed " << seed << ": " << fault.what << " in " << to_string(fault.run) << ": " << fault.why;

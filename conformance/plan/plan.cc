@@ -69,6 +69,7 @@ class Choices {
     const bool spread = whole_profile && !processes && profile_name != "smoke";
     const bool all_rows = profile_name == "nightly" || profile_name == "smoke";
     pairs_only = (all_cases || selection_.profile) && !all_rows;
+    each_case_once = profile_name == "cases";
     every_rank = profile_name == "ranks";
     cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);
     for (reference::Case& c : cases) {
@@ -142,7 +143,7 @@ class Choices {
     return {id, csv, why_not(row)};
   }
 
-  /// What this row covers for core, or for the profile of all numbers of ranks, one word each.
+  /// What this row covers for the profile (core, cases or ranks), one word each.
   std::vector<std::string> shown_by(const Row& row) {
     const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
     const std::string r = "ranks " + std::to_string(every_rank ? run(row).id.ranks : ranks[row[2]]);
@@ -152,8 +153,13 @@ class Choices {
       for (const std::string& feature : features_of(cases[row[0]])) words.push_back(feature + " " + r);
       return words;
     }
-    std::vector<std::string> words = {c + r, c + t, s + r, s + t};
-    if (!is_own(row))
+    std::vector<std::string> words = {s + r, s + t};
+    if (each_case_once) {
+      words.insert(words.end(), {c, r + t});
+    } else {
+      words.insert(words.end(), {c + r, c + t});
+    }
+    if (!is_own(row) && !each_case_once)
       words.push_back(
           c + "kind " +
           std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]]).first, cases[row[0]].replicas)));
@@ -162,7 +168,8 @@ class Choices {
   }
 
   bool pairs_only;
-  bool every_rank = false;  ///< the profile `ranks`
+  bool each_case_once = false;  ///< the profile `cases`
+  bool every_rank = false;      ///< the profile `ranks`
   std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;
   std::vector<int> ranks;

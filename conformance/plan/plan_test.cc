@@ -79,6 +79,24 @@ TEST(Plan, CoreShowsEveryPairThatItPromises) {
   EXPECT_LE(some.size(), 5 * corpus().size());
 }
 
+TEST(Plan, TheProfileOfCasesShowsEachAndEveryFeatureUnderEverySchedule) {
+  RunOptions options;
+  const std::set<Row> core = rows(make_plan(options), true);
+  options.selection.profile = "cases";
+  const std::set<Row> some = rows(make_plan(options), true);
+  const auto said_by = [](const std::set<Row>& of) {
+    std::set<std::string> words;
+    for (const auto& [id, schedule, ranks, transport] : of) {
+      const std::string on = std::to_string(ranks) + " ranks", over = transport_name(transport);
+      words.insert({id, schedule + " " + on, schedule + " " + over, on + " " + over});
+      for (const std::string& feature : features_of(find_case(id))) words.insert(feature + " x " + schedule);
+    }
+    return words;
+  };
+  EXPECT_EQ(said_by(some), said_by(core));
+  EXPECT_LT(some.size(), core.size() / 2);
+}
+
 /// Everything that some case and schedule make possible on a number of ranks is shown there: counted over all rows of
 /// 1 to 8 ranks, asked for one by one.
 TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {

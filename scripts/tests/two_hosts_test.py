@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -170,4 +171,6 @@ class TwoHosts(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    result = unittest.main(exit=False).result
+    none_ran = bool(result.skipped) and not result.testsRun
+    sys.exit(77 if none_ran else not result.wasSuccessful())

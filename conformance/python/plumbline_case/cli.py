@@ -8,7 +8,6 @@ import shutil
 import signal
 import sys
 import traceback
-from importlib import metadata, resources
 
 from .again import again, pasted
 from .corpus import PACKAGED, entries, select
@@ -67,10 +66,8 @@ def check_command(options):
 def example_command(options):
     if os.path.lexists(options.output):
         raise FormatError(f"{options.output}: exists already, and is kept; give another name: {pasted('example')} FILE")
-    with (
-        resources.files(__package__).joinpath("examples", "toy.py").open("rb") as source,
-        open(options.output, "xb") as copy,
-    ):
+    toy = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples", "toy.py")
+    with open(toy, "rb") as source, open(options.output, "xb") as copy:
         shutil.copyfileobj(source, copy)
     print(f"{options.output}: {pasted('run', '--backend', f'{options.output}:Toy')}")
     return 0
@@ -107,7 +104,7 @@ def seconds(text):
 
 def parser():
     root = argparse.ArgumentParser(prog="plumbline-case", description=__doc__, epilog=EXIT)
-    root.add_argument("--version", action="version", version=f"plumbline-case {version()}")
+    root.add_argument("--version", action=Version)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name, action, about, **more):
@@ -171,11 +168,20 @@ def parser():
     return root
 
 
-def version():
-    try:
-        return metadata.version("plumbline-case")
-    except metadata.PackageNotFoundError:
-        return "of plumbline's sources"
+class Version(argparse.Action):
+    """--version. The version is read only for it: the modules that know it take a tenth of a start."""
+
+    def __init__(self, **known):
+        super().__init__(nargs=0, help="show program's version number and exit", **known)
+
+    def __call__(self, parser, *_):
+        from importlib import metadata
+
+        try:
+            print(f"plumbline-case {metadata.version('plumbline-case')}")
+        except metadata.PackageNotFoundError:
+            print("plumbline-case of plumbline's sources")
+        parser.exit()
 
 
 def main(arguments=None):

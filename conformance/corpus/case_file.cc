@@ -210,8 +210,8 @@ bool has_whole_numbers(const reference::OptimizerSpec& spec) {
   const auto whole = [](double number) { return std::nearbyint(number) == number; };
   int exponent;
   const bool is_power = std::frexp(spec.loss_scale, &exponent) == 0.5 && exponent >= 1;
-  return spec.kind == reference::OptimizerKind::Sgd && spec.clip_norm == 0 && is_power &&
-         whole(spec.learning_rate) && whole(spec.momentum) && whole(spec.weight_decay);
+  return spec.kind == reference::OptimizerKind::Sgd && spec.clip_norm == 0 && is_power && whole(spec.learning_rate) &&
+         whole(spec.momentum) && whole(spec.weight_decay);
 }
 
 /// Whether a train step follows another one without a zero_grad between them.

@@ -30,13 +30,14 @@ void add_cases(std::span<const CaseText> files);
 /// The same for read_case_texts() of `folder`.
 void add_cases(const std::filesystem::path& folder);
 
-/// The names that profile() accepts: "cases", "core", "nightly", "ranks", "smoke", and the name of each feature (features.h).
+/// The names that profile() accepts: "cases", "core", "nightly", "ranks", "smoke", and the name of each feature
+/// (features.h).
 const std::vector<std::string>& profile_names();
 
 /// Returns the cases of a profile, in the order of the corpus. "cases", "core", "nightly" and "ranks" contain every
-/// case; they differ in the schedules, numbers of ranks and transports that make_plan() combines with the cases (plan.h). "smoke"
-/// contains the quick cases of smoke.h. The profile of a feature contains the cases with that feature. Throws
-/// InputError, which names the nearest, for any other name.
+/// case; they differ in the schedules, numbers of ranks and transports that make_plan() combines with the cases
+/// (plan.h). "smoke" contains the quick cases of smoke.h. The profile of a feature contains the cases with that
+/// feature. Throws InputError, which names the nearest, for any other name.
 std::vector<reference::Case> profile(std::string_view name);
 
 /// Returns the elements of `cases` whose id matches one of the shell patterns (fnmatch: * ? [...]), separated by

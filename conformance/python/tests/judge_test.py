@@ -20,6 +20,7 @@ import unittest
 
 import judged_mutants
 import numpy as np
+from wheel_support import IN_FULL
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
@@ -30,7 +31,6 @@ from plumbline_case.report_folder import Checker, left_nothing  # noqa: E402
 from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
-IN_FULL = "PLUMBLINE_IN_FULL" in os.environ
 SEED = int(os.environ.get("PLUMBLINE_SEED") or random.randrange(2**32))
 AGAIN = f"PLUMBLINE_SEED={SEED}"
 

@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 import jsonschema
+from wheel_support import IN_FULL
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFORMANCE = os.path.join(HERE, "..", "..")
@@ -27,7 +28,6 @@ from plumbline_case.schema import check as schema_check  # noqa: E402
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 C_HOST = os.environ["PLUMBLINE_C_HOST"]
 PEER = os.path.join(CONFORMANCE, "..", "scripts", "peer")
-IN_FULL = "PLUMBLINE_IN_FULL" in os.environ
 FILES = {
     "case.json": "case",
     "program.json": "program",

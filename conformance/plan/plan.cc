@@ -146,7 +146,7 @@ class Choices {
   /// What this row covers for the profile (core, cases or ranks), one word each.
   std::vector<std::string> shown_by(const Row& row) {
     const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
-    const std::string r = "ranks " + std::to_string(every_rank ? run(row).id.ranks : ranks[row[2]]);
+    const std::string r = "ranks " + std::to_string(every_rank || each_case_once ? run(row).id.ranks : ranks[row[2]]);
     const std::string t = transport_name(transports[row[3]]);
     if (every_rank) {
       std::vector<std::string> words = {s + r, r + t};

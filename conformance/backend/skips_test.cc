@@ -192,7 +192,8 @@ TEST(SkipsInPipelines, BitsOfPlainAutogradAndBytesOfTheDirectEdgesUnderEverySche
 
 // The same bits where the skips go from stage to stage; what that costs in bytes, and in memory on the ranks between.
 TEST(SkipsInPipelines, HopByHopMovesAndHoldsMore) {
-  for (size_t i = 0; i < kSchedules.size(); i += testing::in_full_or_sample(1, 4)) {
+  for (size_t i = 0; i < kSchedules.size(); ++i) {
+    if (!testing::in_sample(i, 4)) continue;
     const auto& [name, stages_per_rank] = kSchedules[i];
     SCOPED_TRACE(name);
     const schedule::Schedule schedule = schedule_for(name, stages_per_rank, kParts);

@@ -260,8 +260,8 @@ TEST(Judge, ExactnessIsProvenForTheDrawsOfCases) {
 /// A backend that exchanges two micro-batches, or only their losses, must not pass. (Outputs are compared for draws
 /// that were chosen for it; elsewhere a parameter may be an output, the same in each micro-batch.)
 TEST(Judge, NoTwoMicrobatchesOfAStepHaveTheSameLoss) {
-  const size_t apart = testing::in_full_or_sample(1, 4);
-  for (size_t i = 0; i < corpus().size(); i += apart) {
+  for (size_t i = 0; i < corpus().size(); ++i) {
+    if (!testing::in_sample(i, 4)) continue;
     const reference::Case& c = corpus()[i];
     std::map<std::string, std::vector<HostTensor>> by_microbatch;  // the key without the micro-batch
     for (auto& [key, tensor] : reference::to_host(reference::run_whole_model(c, kUsualSeed))) {

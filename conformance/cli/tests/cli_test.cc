@@ -39,7 +39,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--schedule", "no-such-schedule"}, "expected one of gpipe, 1f1b"},
       {{"run", "--schedule", "nowhere.csv"}, "nowhere.csv"},
       {{"run", "--profile", "smok"}, "no profile is named 'smok'; nearest: smoke, "},
-      {{"run", "--profil", "smoke"}, "not expected: --profil; nearest: --profile, "},
+      {{"run", "--profil", "smoke"}, "--profil; nearest: --profile, "},
       {{"run", "--microbatches", "0"}, "--microbatches"},
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
       {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},

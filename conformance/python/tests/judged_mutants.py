@@ -16,6 +16,8 @@ OTHER_RUNS = {
     "last-rank-does-not-learn": ("exact-save-momentum", "gpipe", 2),
     "last-step-not-applied": ("exact-save-momentum", "gpipe", 2),
     "learning-rate-of-last-rank": ("exact-save-momentum", "gpipe", 2),
+    "loss-not-scaled": ("exact-loss-scale", "gpipe", 2),
+    "loss-scaled-twice": ("exact-loss-scale", "gpipe", 2),
     "momentum-only-on-first-rank": ("exact-resume-shared", "gpipe", 2),
     "none-becomes-zeros": ("exact-save-momentum", "gpipe", 2),
     "optimizer-holds-copies": ("exact-save-momentum", "gpipe", 2),
@@ -33,7 +35,7 @@ OTHER_RUNS = {
 NEEDS = {
     ("layers that draw random numbers",): ("random",),
     ("gradients that are clipped",): ("clipping",),
-    ("losses that are scaled",): ("loss-scaling",),
+    ("losses that stay in early stages", "losses that are scaled"): ("local-losses", "loss-scaling"),
     ("steps that are skipped when a gradient is not finite",): ("skipped-steps",),
     ("ignored targets",): ("ignored-targets",),
     ("class weights",): ("class-weights",),

@@ -5,6 +5,7 @@ PLUMBLINE_PROGRAM=build/plumbline python3 -m unittest discover -s conformance/py
 
 import json
 import os
+import re
 import pathlib
 import random
 import struct
@@ -305,8 +306,19 @@ class Data(unittest.TestCase):
         for text in ("0/grad/-/-/", "00/grad/-/-/a", "0/gard/-/-/a", "0/grad/-1/-/a", "0/grad/-/a", "x", "2147483648/grad/-/-/a", "9" * 5000 + "/grad/-/-/a"):
             with self.assertRaises(ValueError, msg=text):
                 parse_key(text)
-        with self.assertRaises(ValueError):
-            results.put(0, "gard", None, None, "a", np.ones(2))
+        for wrong, words in (
+            ((0, "gard", None, None, "a"), "kind of result 'gard'"),
+            ((0, "grad", None, None, "a/b"), "0/grad/-/-/a/b is put twice"),
+            ((None, "grad", None, None, "a"), "step of result None"),
+            ((0.0, "grad", None, None, "a"), "step of result 0.0"),
+            ((True, "grad", None, None, "a"), "step of result True"),
+            ((0, "grad", "1", None, "a"), "stage of result '1'"),
+            ((0, "grad", None, -1, "a"), "micro-batch of result -1"),
+        ):
+            with self.assertRaisesRegex(ValueError, re.escape(words)):
+                results.put(*wrong, np.ones(2))
+        results.put(np.int64(2), "loss", None, np.int32(1), "l", np.ones(2))
+        self.assertIn("2/loss/-/1/l", results)
 
 
 if __name__ == "__main__":

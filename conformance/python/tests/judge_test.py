@@ -243,6 +243,8 @@ class Judge(unittest.TestCase):
         self.assertIn("micro-batch 3: loss `loss` f32[] was not expected; 0/loss/-/3/loss is missing (and 1 more", judged.clause)
         judged = verdict(1, lambda results: results.update({"0/loss/1/3/loss": results["0/loss/-/3/loss"]}))
         self.assertTrue(judged.clause.endswith("loss `loss` f32[] was not expected"), judged.clause)
+        judged = verdict(1, lambda results: results.update({"0/grad-norm/-/-/norm": results["0/loss/-/3/loss"]}))
+        self.assertTrue(judged.clause.endswith("was not expected; the case has no results of kind grad-norm"), judged.clause)
 
     def test_a_file_without_results(self):
         judged = self.changed("exact-mlp-sum", "1f1b", 2)(1, dict.clear)

@@ -27,12 +27,12 @@ def verdict(number, status="PASS", clause="", log=""):
 
 
 class Lines(unittest.TestCase):
-    def printed(self, verdicts, out=None, environment=(), verbose=False, begins=False, **more):
+    def printed(self, verdicts, out=None, environment=(), verbose=False, begins=False, left_out=(), **more):
         out = out or io.StringIO()
         with unittest.mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", "COLUMNS": "60"} | dict(environment)):
             with contextlib.redirect_stdout(out):
                 with Progress(verbose, **more) as progress:
-                    progress.begin(len(verdicts))
+                    progress.begin(len(verdicts), left_out)
                     for one in verdicts:
                         if begins:
                             progress.working_on(one.case, one.schedule)
@@ -60,6 +60,10 @@ class Lines(unittest.TestCase):
         summary = "1 fail, 1 not judged, 1 not run, 1 pass, 3 unsupported"
         self.assertEqual(self.printed(verdicts).splitlines(), [verdicts[-1].sentence(), *grouped, summary])
         self.assertEqual(self.printed(verdicts, verbose=True).splitlines(), [*(v.sentence() for v in verdicts), summary])
+
+    def test_runs_under_other_schedules_are_counted(self):
+        self.assertEqual(self.printed([verdict(0)], left_out=["zb-v", "1f1b", "zb-v"]).splitlines(), [
+            "left out: 3 runs under schedules that describe does not name: 1f1b, zb-v", "1 pass"])  # fmt: skip
 
     def test_on_a_terminal_a_line_is_redrawn(self):
         verdicts = [verdict(0), verdict(1, "ERROR", "crashed", "backend.log"), verdict(2, "UNSUPPORTED", "no skips")]

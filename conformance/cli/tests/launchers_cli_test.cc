@@ -160,6 +160,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
     int launches;
   };
   const std::string mine = "case $rank-$1 in 1-*/exact-mlp-sum/*) ";
+  size_t number = std::string(GetParam().name) == "Mpirun" ? 0 : 1;  // of a sample every launcher has another half
   for (const Fault& fault : {
            Fault{"work() { @ echo 'plumbline: rank 1: out of memory' >&2; exit 3 ;; esac; }", "error",
                  "rank 1: out of memory", 2},
@@ -173,6 +174,7 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
                "$private/$1$rank.safetensors > $out/$1$rank.safetensors ;; *) publish_all $1 ;; esac; }",
                "error", "rank1.safetensors", 1},
        }) {
+    if (!testing::in_sample(number++, 2)) continue;
     std::string script = fault.script;
     script.replace(script.find('@'), 1, mine);
     const conformance::ProcessResult result = run(script);

@@ -17,6 +17,12 @@ TYPED = shlex.join(TOOL)  # as a shell takes it
 IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))  # tests that take long check a sample otherwise
 sys.path.insert(0, PYTHON)
 
+
+def sample(items, apart):
+    """Every `apart`-th of a list, or all of them in scripts/nightly."""
+    return items if IN_FULL else items[::apart]
+
+
 # Whatever finds the package in the sources.
 OF_SOURCES = ("PYTHONPATH",)
 

@@ -19,10 +19,11 @@ struct RunCommand {
   bool list = false;
 };
 
-/// Of three kinds: a program's step if `program.program` is not empty, else cases.
+/// Of a program's step, of pipelined runs of cases, or of cases' own steps.
 struct ProveCommand {
   proof::CasesOptions cases;
   program::ProgramOptions program;
+  bool of_program = false;  ///< --program is given, and the claim is that of `cases`
   bool whole_step = false;  ///< --claim step: of cases, without a schedule
 };
 

@@ -92,8 +92,8 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
     if (*claim == "sum") options->claim = proof::Claim::SameSum;
     request->whole_step = *claim == "step";
     if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
-    const bool of_cases = command->count("--program") == 0;
-    if (!of_cases) {
+    request->of_program = command->count("--program") > 0;
+    if (request->of_program) {
       for (const char* other : {"--case", "--corpus", "--mutant", "--certificate"})
         if (command->count(other) > 0)
           throw InputError(std::string(other) + " is about cases; it does not go with --program");
@@ -109,7 +109,7 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
           throw InputError(std::string("--claim step goes without ") + other +
                            ": it is about the unsplit model; --claim computation takes it");
     named->select(*command, options->run.selection);
-    if (!of_cases) take_step_options(options->run, *program);
+    if (request->of_program) take_step_options(options->run, *program);
     chosen = [=] { return execute(*request); };
   });
 }

@@ -13,7 +13,7 @@ namespace plumbline::cli {
 
 int execute_prove(const ProveCommand& command) {
   at::set_num_threads(1);
-  if (!command.program.program.empty()) return proof::prove_program(command.program, command.cases.claim, std::cout);
+  if (command.of_program) return proof::prove_program(command.program, command.cases.claim, std::cout);
   const conformance::RunOptions& run = command.cases.run;
   if (command.whole_step)
     return proof::prove_steps({run.selection.case_glob, run.microbatches, run.seed, command.cases.certificate},

@@ -41,6 +41,7 @@ TEST_F(ProveCli, AProgramIsProvenAsItIsRun) {
       {{"prove", "--program", twice, "--case", "mlp"}, "--case is about cases; it does not go with --program"},
       {{"prove", "--program", twice, "--claim", "step"}, "a program takes computation or sum"},
       {{"prove", "--program", "absent.pt2"}, "absent.pt2"},
+      {{"prove", "--program", ""}, "no such file; expected a .pt2 archive"},
   });
 }
 

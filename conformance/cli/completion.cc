@@ -55,7 +55,7 @@ std::vector<std::string> values_in(std::string type) {
 }
 
 void add_options(const CLI::App& command, std::vector<OptionWords>& options) {
-  for (const CLI::Option* option : command.get_options()) {
+  for (const CLI::Option* option : options_of(command)) {
     OptionWords words{{},
                       option->get_items_expected_max() > 0,
                       values_in(option->get_type_name()),
@@ -65,8 +65,6 @@ void add_options(const CLI::App& command, std::vector<OptionWords>& options) {
     for (const std::string& name : option->get_snames()) words.names.push_back("-" + name);
     options.push_back(std::move(words));
   }
-  for (const CLI::App* group : command.get_subcommands([](const CLI::App* app) { return app->get_name().empty(); }))
-    add_options(*group, options);
 }
 
 void add_commands(const CLI::App& command, const std::string& path, std::vector<CommandWords>& commands) {

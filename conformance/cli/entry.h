@@ -23,12 +23,12 @@ using Command = std::function<int()>;
 /// The path of this executable. Throws std::filesystem::filesystem_error if /proc is not mounted.
 inline std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-/// Appends the long names of the command's options, those of its groups included.
-inline void add_option_names(const CLI::App& command, std::vector<std::string>& names) {
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+/// The options of a command, then those of its groups.
+inline std::vector<const CLI::Option*> options_of(const CLI::App& command) {
+  std::vector<const CLI::Option*> options = command.get_options();
   for (const CLI::App* group : command.get_subcommands([](const CLI::App* app) { return app->get_name().empty(); }))
-    add_option_names(*group, names);
+    for (const CLI::Option* option : options_of(*group)) options.push_back(option);
+  return options;
 }
 
 /// "; nearest: --profile, --program, --report" if an option on the command line does not exist; else empty.
@@ -38,7 +38,8 @@ inline std::string nearest_options(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
     if (!word.starts_with("--")) continue;
     std::vector<std::string> names;
-    add_option_names(*command, names);
+    for (const CLI::Option* option : options_of(*command))
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     return "; nearest: " + join(near_names(names, word.substr(0, word.find('='))));
   }
   return "";

@@ -74,12 +74,13 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
                                          "repeats just it, then why runs were unsupported, and the summary last. Also "
                                          "works as: mpirun -n 4 plumbline run");
   command
-      ->add_option("--profile", named->profile,
-                   "core: every case, under each kind of schedule, on 2, 4 and 8 ranks, over each transport, and "
-                   "every feature under every schedule, where no option says which; cases: each case once, and every "
-                   "feature under every schedule; nightly: all combinations; ranks: "
-                   "every feature and schedule on each of 1 to 8 ranks; smoke: "
-                   "a few, fast, on 4 ranks; a feature: the cases that have it (plumbline list --profiles)")
+      ->add_option(
+          "--profile", named->profile,
+          "core: every case, under each kind of schedule, on 2, 4 and 8 ranks, over each transport, and "
+          "every feature under every schedule, where no option says which; cases: each case at least once, and every "
+          "feature under every schedule; nightly: all combinations; ranks: "
+          "every feature and schedule on each of 1 to 8 ranks; smoke: "
+          "a few, fast, on 4 ranks; a feature: the cases that have it (plumbline list --profiles)")
       ->capture_default_str();
   command
       ->add_option(

@@ -30,11 +30,13 @@ inline bool has(const conformance::ProcessResult& result, const std::string& tex
 /// Command lines, and what is said of each.
 using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
 
-/// Every third one, or all of them: most command lines start LibTorch.
-inline Refusals some_of(const Refusals& refusals) {
-  Refusals some;
-  for (size_t i = 0; i < refusals.size(); ++i)
-    if (testing::in_sample(i, 3)) some.push_back(refusals[i]);
+/// Every third item from item `first` on, or all of them: most command lines start LibTorch. Three samples, from items
+/// 0, 1 and 2 on, have all items.
+template <class Item>
+std::vector<Item> some_of(const std::vector<Item>& items, size_t first = 0) {
+  std::vector<Item> some;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (testing::in_sample(i, 3, first)) some.push_back(items[i]);
   return some;
 }
 

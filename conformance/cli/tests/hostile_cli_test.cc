@@ -6,7 +6,6 @@
 
 #include "conformance/cli/testing/backend_fixture.h"
 #include "runtime/io/tensor_file.h"
-#include "runtime/testing/in_full.h"
 
 namespace plumbline::cli {
 namespace {
@@ -32,16 +31,8 @@ const std::vector<Replacement> kReplacements = {
     {"truncate -s 40G $f", "rank0.safetensors: 42949672960 bytes; expected at most 268435456"},
 };
 
-/// Those of a sample that begins with replacement `first`; three samples have all of them.
-std::vector<Replacement> some_replacements(size_t first) {
-  std::vector<Replacement> some;
-  for (size_t i = 0; i < kReplacements.size(); ++i)
-    if (testing::in_sample(i, 3, first)) some.push_back(kReplacements[i]);
-  return some;
-}
-
 TEST_F(Hostile, WhatStandsInThePlaceOfAResultCostsItsCaseAlone) {
-  for (const auto& [command, said] : some_replacements(0)) {
+  for (const auto& [command, said] : some_of(kReplacements)) {
     fs::remove_all(folder_ / "elsewhere");
     const conformance::ProcessResult result = run(tampered(command), "exact-mlp-[ms]*");
     EXPECT_EQ(exit_code(result), 1) << command << "\n" << result.output;
@@ -55,7 +46,7 @@ TEST_F(Hostile, WhatStandsInThePlaceOfAResultCostsItsCaseAlone) {
 }
 
 TEST_F(Hostile, WhatStandsInThePlaceOfAResultLaterIsNotJudgedEither) {
-  for (const auto& [command, said] : some_replacements(1)) {
+  for (const auto& [command, said] : some_of(kReplacements, 1)) {
     fs::remove_all(folder_ / "elsewhere");
     ASSERT_EQ(exit_code(run(host_, "exact-mlp-[ms]*")), 0);
     conformance::ProcessOptions shell;
@@ -70,7 +61,7 @@ TEST_F(Hostile, WhatStandsInThePlaceOfAResultLaterIsNotJudgedEither) {
 }
 
 TEST_F(Hostile, DoctorNamesWhatStandsInThePlaceOfAResult) {
-  for (const auto& [command, said] : some_replacements(2)) {
+  for (const auto& [command, said] : some_of(kReplacements, 2)) {
     fs::remove_all(folder_ / "elsewhere");
     const conformance::ProcessResult result = start({"doctor", "--backend", tampered(command)});
     EXPECT_EQ(exit_code(result), 1) << command << "\n" << result.output;

@@ -60,20 +60,12 @@ const std::vector<Archive> archives = {
     {"dynamic", "sum", {}},
 };
 
-/// Those of a sample that begins with archive `first`; three samples have all of them.
-std::vector<Archive> some_archives(size_t first) {
-  std::vector<Archive> some;
-  for (size_t i = 0; i < archives.size(); ++i)
-    if (testing::in_sample(i, 3, first)) some.push_back(archives[i]);
-  return some;
-}
-
 TEST_F(Program, WholeItHasTheBitsOfPyTorch) {
-  for (const Archive& archive : some_archives(0)) expect_same_bits(archive.name, {"--loss", archive.loss});
+  for (const Archive& archive : some_of(archives)) expect_same_bits(archive.name, {"--loss", archive.loss});
 }
 
 TEST_F(Program, RecomputedItHasTheBitsOfPyTorch) {
-  for (const Archive& archive : some_archives(1)) {
+  for (const Archive& archive : some_of(archives, 1)) {
     if (archive.modules.empty()) continue;
     expect_same_bits(archive.name, {"--loss", archive.loss, "--recompute", "always", "--split", archive.modules[0]});
   }
@@ -81,10 +73,8 @@ TEST_F(Program, RecomputedItHasTheBitsOfPyTorch) {
 }
 
 TEST_F(Program, RematerialisedItHasTheBitsOfPyTorch) {
-  size_t number = 0;
-  for (const char* name :
-       {"tied", "no_grad", "in_place", "keywords", "twice", "embedding", "buffer_out", "average", "views"}) {
-    if (!testing::in_sample(number++, 3)) continue;
+  for (const std::string& name : some_of<std::string>(
+           {"tied", "no_grad", "in_place", "keywords", "twice", "embedding", "buffer_out", "average", "views"})) {
     const Archive& archive = *std::ranges::find(archives, name, &Archive::name);
     expect_same_bits(name, {"--loss", archive.loss, "--remat", "bytes", "--split", archive.modules[0]});
     expect_same_bits(name, {"--loss", archive.loss, "--remat", "budget=0", "--remat-policy", "seed", "--schedule",
@@ -103,7 +93,7 @@ TEST_F(Program, WhatDependsOnDataIsNotRematerialised) {
 
 TEST_F(Program, SplitAtModulesItHasTheBitsOfPyTorch) {
   size_t turn = 0;
-  for (const Archive& archive : some_archives(2)) {
+  for (const Archive& archive : some_of(archives, 2)) {
     std::string split;
     for (const std::string& module : archive.modules) {
       split += (split.empty() ? "" : ",") + module;

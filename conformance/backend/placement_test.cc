@@ -10,6 +10,7 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "reference/host_results.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
@@ -49,6 +50,7 @@ std::string result_bytes(const reference::Case& c, const schedule::Schedule& sch
 }
 
 TEST(Placement, EqualStagesGiveEqualBytesWhereverTheyAre) {
+  size_t number = 0;
   for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp", "transformer-lm", "resnet-bn-eval", "multi-io",
                          "dropout", "mlp-bf16", "uneven-mean"}) {
     const reference::Case& c = find_case(id);
@@ -62,6 +64,7 @@ TEST(Placement, EqualStagesGiveEqualBytesWhereverTheyAre) {
       schedules.push_back(schedule_over_stages({name, ""}, 4, 0, c.microbatches));
     for (const schedule::Schedule& schedule : schedules) {
       ASSERT_EQ(schedule.stages, 4);
+      if (!testing::in_sample(number++, 3)) continue;  // the next case has others
       EXPECT_TRUE(result_bytes(c, schedule) == expected)
           << id << " under " << (schedule.name.empty() ? "a schedule of this test" : schedule.name) << " on "
           << schedule.ranks.size() << " ranks";

@@ -176,8 +176,10 @@ void expect_same(const NamedTensors& ours, const NamedTensors& theirs) {
 
 TEST(SkipsInPipelines, BitsOfPlainAutogradAndBytesOfTheDirectEdgesUnderEverySchedule) {
   for (const int stages : {4, 8})
-    for (const auto& [name, stages_per_rank] : kSchedules) {
+    for (size_t i = 0; i < kSchedules.size(); ++i) {
       if (stages == 8 && !testing::in_full()) continue;  // the next test runs eight stages, without the oracle
+      if (!testing::in_sample(i, 2)) continue;
+      const auto& [name, stages_per_rank] = kSchedules[i];
       SCOPED_TRACE(name + ", " + std::to_string(stages) + " stages");
       const schedule::Schedule schedule = schedule_for(name, stages_per_rank, stages);
       ASSERT_EQ(schedule.stages, stages);

@@ -193,14 +193,15 @@ TEST(Judge, RunningStatisticsFollowTheSchedulesForwards) {
     ASSERT_EQ(c.microbatches, 4);
     const TensorMap right = reference::to_host(reference::run_detached(
         c, kJudgeSeed, reference::StageOrders(kJudgedRanks, {reference::StageOrder{descending, ascending}})));
-    const Finding finding = Judge(kJudgeSeed).judge(c, schedule, right);
+    Judge judge(kJudgeSeed);
+    const Finding finding = judge.judge(c, schedule, right);
     EXPECT_EQ(finding.status, Status::Pass) << sentence(finding);
-    EXPECT_EQ(Judge(kJudgeSeed).judge(c, gpipe(c), right_results(c)).status, Status::Pass);
+    EXPECT_EQ(judge.judge(c, gpipe(c), right_results(c)).status, Status::Pass);
 
     TensorMap wrong = right;
     for (const auto& [key, tensor] : right_results(c))
       if (reference::parse_result_key(key).kind == reference::ResultKind::Buffer) wrong.at(key) = tensor;
-    const Finding refused = Judge(kJudgeSeed).judge(c, schedule, wrong);
+    const Finding refused = judge.judge(c, schedule, wrong);
     ASSERT_EQ(refused.status, Status::Fail);
     EXPECT_EQ(refused.first->key.kind, reference::ResultKind::Buffer) << sentence(refused);
   }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 
 namespace plumbline::conformance {
 namespace {
@@ -50,7 +52,8 @@ TEST(RandomFaults, NoneIsMissed) {
   EXPECT_GT(2 * caught, static_cast<int64_t>(seeds)) << summary(all);
 }
 
-/// Every place of a fault is drawn, and at each one some fault is caught.
+/// Every place of a fault is drawn, and at each one some fault is caught. A sample begins with seeds that draw the rare
+/// places, and ends when every place was caught.
 TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
   at::set_num_threads(1);
   FaultRunner runner(1);
@@ -62,7 +65,12 @@ TEST(RandomFaults, NoneIsMissedBetweenReplicasAndInUpdates) {
                                           {"a parameter after its update", 0},
                                           {"an optimizer step", 0}};
   const auto all_caught = [&] { return std::ranges::all_of(caught_at, [](const auto& at) { return at.second > 0; }); };
-  for (uint64_t seed = 500; seed < 600 && (testing::in_full() || !all_caught()); ++seed) {
+  std::vector<uint64_t> seeds(100);
+  std::iota(seeds.begin(), seeds.end(), 500);
+  const std::set<uint64_t> rare = {500, 520, 521};
+  std::ranges::stable_partition(seeds, [&](uint64_t seed) { return rare.contains(seed); });
+  for (const uint64_t seed : seeds) {
+    if (!testing::in_full() && all_caught()) break;
     const RandomFault fault = faults.put_in(seed);
     EXPECT_NE(fault.end, FaultEnd::Missed)
         << "seed " << seed << ": " << fault.what << " in " << to_string(fault.run) << ": " << fault.why;

@@ -32,28 +32,32 @@ class OverNccl {
 struct Mode {
   const char* choice;
   std::vector<int> ranks;
+  size_t first = 0;  ///< the schedule with which a sample of every third begins
 };
 
 void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.choice; }
 
 class EngineOverNccl : public ::testing::TestWithParam<Mode> {};
 INSTANTIATE_TEST_SUITE_P(Modes, EngineOverNccl,
-                         ::testing::Values(Mode{"stub:rendezvous", {2, 4}}, Mode{"stub:eager", {2, 4}},
-                                           Mode{"stub:late", {2, 4}}, Mode{"stub:poison", {2, 4}},
-                                           Mode{"stub:shuffle", {2, 4}}, Mode{"stub:apart", {2}},
-                                           Mode{"stub:late,poison,shuffle,headers", {2, 4, 8}}));
+                         ::testing::Values(Mode{"stub:rendezvous", {2, 4}, 0}, Mode{"stub:eager", {2, 4}, 1},
+                                           Mode{"stub:late", {2, 4}, 2}, Mode{"stub:poison", {2, 4}, 0},
+                                           Mode{"stub:shuffle", {2, 4}, 1}, Mode{"stub:apart", {2}},
+                                           Mode{"stub:late,poison,shuffle,headers", {2, 4, 8}, 2}));
 
 TEST_P(EngineOverNccl, EverySchedule) {
   const OverNccl over(GetParam().choice);
-  for (const std::string& name : schedule::schedule_names())
+  size_t number = 0;
+  for (const std::string& name : schedule::schedule_names()) {
+    if (!in_sample(number++, 3, GetParam().first)) continue;
     for (const int ranks : GetParam().ranks) {
-      if (ranks != 4 && !in_full()) continue;
+      if (ranks != 4 && GetParam().ranks.size() > 1 && !in_full()) continue;
       const schedule::Schedule schedule = schedule::make_schedule(name, ranks, 2 * ranks);
       if (!schedule::has_backward(schedule)) continue;
       // A skip over stages makes receives that are posted in another order than the sends.
       expect_like_oracle(ranks == 4 ? "skip" : "mlp", schedule, 2 * schedule.microbatches + 1, /*steps=*/2);
       if (HasFailure()) return;
     }
+  }
 }
 
 TEST_P(EngineOverNccl, OtherModels) {

@@ -148,11 +148,12 @@ class Backends(InFolder):
             self.assertEqual(found, code)
             theirs = os.path.join(self.folder, f"theirs-{name}")
             command = shlex.join([*TOOL, "backend", f"{TOY}:{name}"])
-            for case in CASES.split(","):
-                words = ["run", "--backend", command, "--case", case, "--schedule", "1f1b", "--ranks", "2", "--report"]
-                start([PROGRAM, *words, theirs])
-                with open(os.path.join(theirs, "report.json"), encoding="utf-8") as file:
-                    said = json.load(file)["verdicts"][0]["sentence"]
+            words = ["run", "--backend", command, "--case", CASES, "--schedule", "1f1b", "--ranks", "2", "--report"]
+            start([PROGRAM, *words, theirs])
+            with open(os.path.join(theirs, "report.json"), encoding="utf-8") as file:
+                verdicts = json.load(file)["verdicts"]
+            self.assertEqual(sorted(verdict["case"] for verdict in verdicts), sorted(CASES.split(",")))
+            for said in (verdict["sentence"] for verdict in verdicts):
                 self.assertIn(said, lines)
                 self.assertTrue(said.startswith("FAIL" if code else "PASS"), said)
             checked = start([PROGRAM, "check", report])

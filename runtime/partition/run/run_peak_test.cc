@@ -8,11 +8,13 @@
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/allocation_count.h"
+#include "runtime/testing/in_full.h"
 
 namespace plumbline::partition {
 namespace {
 
-constexpr int64_t kBlocks = 8, kWidth = 128, kBatch = 4, kTime = 256, kHeads = 8;
+constexpr int64_t kBlocks = 8, kWidth = 128, kTime = 256, kHeads = 8;
+const int64_t kBatch = testing::in_full_or_sample(4, 2);
 
 /// Layer norm, attention over eight heads written out, layer norm, gelu between two linear layers; eight times.
 std::shared_ptr<TracedModule> transformer() {

@@ -3,6 +3,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -24,9 +25,9 @@ namespace {
 /// Gradients with a larger fraction of zeros prove too little: most wrong results would look the same.
 constexpr double kMostZeros = 0.75;
 
-/// The samples of the bounds that first hold one oracle against another. One sample makes narrower bounds than the
-/// calibrated number (reference/rounding/rounding.h), at a small part of their cost. Only the latter find a problem.
-constexpr int kFirstSamples = 1;
+/// The samples of the bounds that hold one oracle against another, tried in turn. Few samples make narrower bounds than
+/// the calibrated number (reference/rounding/rounding.h), at a small part of their cost. Only the latter find a problem.
+constexpr std::array kSamplesInTurn = {1, 4, reference::kRoundingSamples};
 
 /// Whether every stage has one copy that executes its micro-batches in ascending order.
 bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
@@ -195,8 +196,9 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
   };
   const auto hold_to_bounds = [&] {
     std::string difference;
-    const int first = c.truth == reference::Truth::Bounded ? reference::kRoundingSamples : kFirstSamples;
-    for (const int samples : {first, reference::kRoundingSamples}) {
+    for (const int samples : kSamplesInTurn) {
+      // Those of a bounded case are needed anyway.
+      if (c.truth == reference::Truth::Bounded && samples < reference::kRoundingSamples) continue;
       const Expectation& expected = bounded_for(c, samples);
       difference = first_of(compare(of_kinds(expected.value, kWhole), of_kinds(oracle->detached, kWhole),
                                     CompareMode::Bounded, expected.bounds));

@@ -7,6 +7,7 @@
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/testing/in_full.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
@@ -94,7 +95,7 @@ TEST(EngineSchedules, LoweredIsNotMended) {
 
 TEST(EngineSchedules, AnySchedulesGradientsAreThoseOfItsOrder) {
   int tried = 0;
-  for (unsigned seed = 0; tried < 60; ++seed) {
+  for (unsigned seed = 0; tried < in_full_or_sample(60, 20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const RandomPipe pipe = random_pipe(random);
@@ -116,7 +117,7 @@ RandomPipe random_chain(std::mt19937& random) {
 
 TEST(EngineSchedules, GroupsAndReplicasAtRandom) {
   int tried = 0;
-  for (unsigned seed = 1000; tried < 60; ++seed) {
+  for (unsigned seed = 1000; tried < in_full_or_sample(60, 20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const RandomPipe pipe = random_chain(random);
@@ -132,7 +133,7 @@ TEST(EngineSchedules, LoweredAtRandom) {
   // The lists have receives in any order, waits for sends, and actions of whole stages.
   const std::vector<std::string> chains = {"mlp", "tied", "dropout", "frozen early", "unused"};
   int tried = 0;
-  for (unsigned seed = 2000; tried < 60; ++seed) {
+  for (unsigned seed = 2000; tried < in_full_or_sample(60, 20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const RandomPipe pipe = random_chain(random);

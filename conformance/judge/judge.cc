@@ -26,7 +26,8 @@ namespace {
 constexpr double kMostZeros = 0.75;
 
 /// The samples of the bounds that hold one oracle against another, tried in turn. Few samples make narrower bounds than
-/// the calibrated number (reference/rounding/rounding.h), at a small part of their cost. Only the latter find a problem.
+/// the calibrated number (reference/rounding/rounding.h), at a small part of their cost. Only the latter find a
+/// problem.
 constexpr std::array kSamplesInTurn = {1, 4, reference::kRoundingSamples};
 
 /// Whether every stage has one copy that executes its micro-batches in ascending order.

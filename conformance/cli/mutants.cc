@@ -45,10 +45,11 @@ void add_mutants(CLI::App& app, Command& chosen, const Actions& actions) {
           ->capture_default_str(),
       command->add_option("--report", options->report, "Save kill-matrix.json and .txt, or random-faults.json, there")
           ->type_name("DIR")};
-  command->add_option("--killers", options->killers, "How many runs must kill each mutant")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str()
-      ->needs(matrix_flag);
+  CLI::Option* killers = command
+                             ->add_option("--killers", options->killers,
+                                          "How many runs must kill each mutant; with --recorded: 1 or 2 of its two")
+                             ->check(CLI::Range(1, 1000))
+                             ->capture_default_str();
   command->add_flag("--full", options->full, "Try every mutant on every run")->needs(matrix_flag);
   command
       ->add_option(
@@ -71,6 +72,11 @@ void add_mutants(CLI::App& app, Command& chosen, const Actions& actions) {
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --matrix or --random");
     if (random->count() > 0 && command->count("--mutant") > 0)
       throw InputError("--mutant goes with --matrix, or alone; random faults have no names");
+    if (killers->count() > 0 && matrix_flag->count() == 0 && known->count() == 0)
+      throw InputError("--killers goes with --matrix or --recorded");
+    if (known->count() > 0 && options->killers > 2)
+      throw InputError("--killers " + std::to_string(options->killers) +
+                       ": expected 1 or 2, the runs that are recorded");
     if (known->count() > 0 && command->count("--mutant") > 0)
       throw InputError("--mutant goes with --matrix, or alone; --recorded runs all of them");
     chosen = [=] { return execute(*options); };

@@ -79,18 +79,21 @@ std::vector<const Mutant*> select_mutants(const std::string& pattern) {
   return selected;
 }
 
-std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner) {
+std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner, int each) {
   std::vector<std::string> problems;
   for (const auto& [name, runs] : killers)
     if (std::none_of(mutants().begin(), mutants().end(), [&](const Mutant& mutant) { return mutant.name == name; }))
       problems.push_back(name + ": there is no such mutant");
+  size_t first = 1;
   for (const Mutant& mutant : mutants()) {
+    first = 1 - first;
     const auto found = killers.find(mutant.name);
     if (found == killers.end() || found->second.size() != 2 || found->second[0].run == found->second[1].run) {
       problems.push_back(mutant.name + ": it does not have two recorded killers");
       continue;
     }
-    for (const Killer& killer : found->second) {
+    for (int i = 0; i < each; ++i) {
+      const Killer& killer = found->second[(first + static_cast<size_t>(i)) % 2];
       const FaultOutcome& untouched = runner.untouched(killer.run);
       if (untouched.status != Status::Pass) {
         problems.push_back(to_string(killer.run) + ": it does not pass without a fault: " + untouched.reason);

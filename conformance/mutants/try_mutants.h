@@ -27,8 +27,9 @@ std::vector<const Mutant*> select_mutants(const std::string& pattern);
 KillMatrix try_mutants(const std::vector<RunId>& runs, const std::vector<const Mutant*>& mutants, FaultRunner& runner,
                        const TryOptions& options);
 
-/// Checks that every mutant has exactly two different recorded killers, that each passes without a fault and kills the
-/// mutant in the recorded way, and that `killers` names no unknown mutant. Returns one line for each violation.
-std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner);
+/// Checks that every mutant has exactly two different recorded killers, and that `killers` names no unknown mutant;
+/// that `each` of the two runs (1 or 2; of every other mutant the first) pass without a fault and kill the mutant in
+/// the recorded way. Returns one line for each violation.
+std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner, int each);
 
 }  // namespace plumbline::conformance

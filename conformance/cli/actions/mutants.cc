@@ -77,9 +77,9 @@ int recorded(const MutantsCommand& options) {
   at::set_num_threads(1);
   conformance::FaultRunner runner(conformance::RunOptions().seed);
   const conformance::Killers killers = conformance::read_killers(options.recorded);
-  const std::vector<std::string> problems = conformance::recorded_problems(killers, runner);
+  const std::vector<std::string> problems = conformance::recorded_problems(killers, runner, options.killers);
   for (const std::string& problem : problems) std::cout << "FAIL " << problem << "\n";
-  std::cout << killers.size() << " mutants, each in two runs: "
+  std::cout << killers.size() << " mutants, each in " << (options.killers == 1 ? "one of its two runs: " : "two runs: ")
             << (problems.empty() ? "all are killed as recorded" : std::to_string(problems.size()) + " problems")
             << "\n";
   return problems.empty() ? 0 : 1;

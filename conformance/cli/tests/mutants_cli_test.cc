@@ -68,6 +68,19 @@ TEST_F(MutantsCli, ARecordThatIsWrongIsNoted) {
   EXPECT_EQ(result.output.find("exact-mlp-sum"), std::string::npos) << result.output;
 }
 
+TEST_F(MutantsCli, OneOfTheTwoRecordedRunsIsTakenIfAskedFor) {
+  std::ofstream(folder_ / "k.json") << R"({"drop-last-microbatch": [
+    {"case": "exact-mlp-sum", "schedule": "gpipe", "ranks": 2, "by": "timeout"},
+    {"case": "exact-mlp-mean", "schedule": "gpipe", "ranks": 2, "by": "timeout"}]})";
+  const conformance::ProcessResult result = start({"mutants", "--killers", "1", "--recorded", report("k.json")});
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  const std::string wrong = "but timeout is recorded";
+  const size_t first = result.output.find(wrong);
+  ASSERT_NE(first, std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find(wrong, first + 1), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("each in one of its two runs"), std::string::npos) << result.output;
+}
+
 /// The mutant needs float32, so no run of this bf16 case can kill it.
 TEST_F(MutantsCli, ASurvivorEndsWithOne) {
   const conformance::ProcessResult result = matrix({"--mutant", "value-in-bf16", "--case", "exact-mlp-bf16"});
@@ -101,6 +114,8 @@ TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
       {{"mutants", "--random", "0"}, "--random"},
       {{"mutants", "--random", "1", "--mutant", "copy-lost"}, "random faults have no names"},
       {{"mutants", "--full"}, "--matrix"},
+      {{"mutants", "--killers", "2"}, "--killers goes with --matrix or --recorded"},
+      {{"mutants", "--recorded", "nonesuch.json", "--killers", "3"}, "expected 1 or 2"},
       {{"mutants", "--recorded", "nonesuch.json"}, "nonesuch.json"},
       {{"mutants", "--recorded", "nonesuch.json", "--mutant", "copy-*"}, "--recorded runs all"},
   });

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "conformance/protocol/job.h"
-#include "runtime/io/write_file.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::conformance {

@@ -405,7 +405,10 @@ std::vector<at::Tensor> call_operator(const OperatorSample& sample, const std::v
 bool same_numbers(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes()) return false;
   if (at::equal(a, b) || a.numel() == 0) return true;
-  return a.is_floating_point() && at::allclose(a, b, 1e-12, 1e-12, /*equal_nan=*/true);
+  if (!a.is_floating_point()) return false;
+  const at::Tensor largest = at::nan_to_num(a, 0.0, 0.0, 0.0).abs().max();
+  const at::Tensor is_near = (a - b).abs() <= 2 * 512 * 0x1p-53 * largest;
+  return ((a == b) | (a.isnan() & b.isnan()) | is_near).all().item<bool>();
 }
 
 }  // namespace plumbline::proof

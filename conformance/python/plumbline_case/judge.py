@@ -9,6 +9,7 @@ import numpy as np
 from .compare import differences, sentence, values
 from .likeness import gradient_pattern, likeness, stages_of_parameters, stages_text
 from .number_text import one_line
+from .regular import size_of
 from .results import key as key_text
 from .results import parse_key
 from .schema import FormatError
@@ -125,13 +126,6 @@ def most_bytes(case, files):
         return USUAL_BYTES
     expected = sum(stored.array.nbytes for stored in case.expected().values())
     return max(USUAL_BYTES, TIMES_EXPECTED * expected)
-
-
-def size_of(file):
-    try:
-        return os.lstat(file).st_size
-    except OSError:  # its reader says why
-        return 0
 
 
 class Contested(NamedTuple):

@@ -36,6 +36,14 @@ def open_regular(path, follow=True):
     return file
 
 
+def size_of(path):
+    """The bytes of what stands there, itself and not what a link leads to; 0 if nothing does or the system will not say."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
 def expect_folders(folder, below):
     """Raises FormatError for a part of `below` that exists and is no folder, such as a link."""
     for part in below.split(os.sep):

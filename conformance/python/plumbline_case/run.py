@@ -9,10 +9,11 @@ from .corpus import entries, select
 from .expectation import Expectation
 from .judge import Verdict, judge, rank_of
 from .loading import check_launcher, command, find_program, is_class
+from .regular import size_of
 from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
 from .schema import FormatError
 from .seal import Seal
-from .supervise import Supervisor, size_of, write_json
+from .supervise import Supervisor, write_json
 
 TRANSPORT = "own"  # the backend's
 LOG = "backend.log"  # in the report folder

@@ -22,6 +22,7 @@ import time
 from .capped_log import CappedLog
 from .guard import LONGEST_END, guarded
 from .reasons import reason_in
+from .regular import size_of
 from .schema import FormatError, check, parse_json
 
 # Behind a launcher's label, an event is none.
@@ -371,10 +372,6 @@ class Processes:
         code, who = self.codes[rank], f"rank {rank} " if len(self.codes) > 1 else ""
         how = f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code} ({signal.strsignal(-code)})"
         return who + how
-
-
-def size_of(file):
-    return os.path.getsize(file) if os.path.exists(file) else 0
 
 
 def last_words(log, begin, told=()):

@@ -30,8 +30,9 @@ std::string full_name(const OperatorSample& sample);
 /// All results; undefined ones too.
 std::vector<at::Tensor> call_operator(const OperatorSample& sample, const std::vector<c10::IValue>& arguments);
 
-/// Equal sizes, and equal bits but for the rounding of the operators: each of the samples' results is a sum of at most 512
-/// rounded terms, so that two ways to compute it in float64 differ by at most 2 * 512 units roundoff of the largest.
+/// Equal sizes, and equal bits but for the rounding of the operators: each of the samples' results is a sum of at most
+/// 512 rounded terms, so that two ways to compute it in float64 differ by at most 2 * 512 units roundoff of the
+/// largest.
 bool same_numbers(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace plumbline::proof

@@ -172,7 +172,8 @@ class Tree(unittest.TestCase):
         self.expect(1, 'README.md:2: no heading #two in README.md', '# One\n[here](#two)\n')
 
     def test_the_tree_is_never_written(self):
-        self.check('```sh\necho changed > source.c\n```\n')
+        self.expect(1, 'source.c: a command on some page has written into', '```sh\necho changed > source.c\n```\n')
+        self.expect(0, '1 run', '```sh\necho changed > new.c && mv new.c source.c\n```\n')
         self.assertEqual((self.root / 'source.c').read_text(), 'int a;\nint b;\n')
 
     def test_an_entry_that_no_page_uses_is_found(self):

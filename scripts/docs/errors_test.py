@@ -13,6 +13,11 @@ SOURCES = ['conformance/run/supervise.cc', 'conformance/run/result_seal.cc', 'co
            'conformance/run/doctor.cc', 'conformance/run/folder/open_report.cc', 'conformance/run/hosts/rank_facts.cc',
            'runtime/io/temporary_folder.cc', 'runtime/io/gzip.cc', 'runtime/transport/errors.cc', 'runtime/transport/leftovers.cc',
            'conformance/protocol/guard.cc']
+SOURCES += [f'runtime/transport/nccl/{name}.cc' for name in ('device', 'edges', 'library', 'nccl_transport')]
+SOURCES += [f'runtime/engine/{name}.cc' for name in (
+    'engine', 'offload/file_store', 'offload/host_transfers', 'offload/saved_values', 'offload/transfer_lane', 'plan/plan',
+    'plan/plan_cache', 'plan/shape_agreement', 'stage/partitioned_stage', 'stage/remat_options', 'stage/stage_blocks',
+    'stage/stage_trace', 'step/execution', 'step/step', 'step/step_forward')]
 OTHERS = ['conformance/protocol/process.cc', 'runtime/io/tensor_file.cc', 'conformance/protocol/protocol.cc',
           'conformance/protocol/command_backend.h', 'conformance/protocol/backend_log.cc', 'runtime/io/write_file.cc',
           'runtime/io/json_place.cc', 'runtime/capture/pt2/archive.cc', 'runtime/transport/mpi_session.cc',

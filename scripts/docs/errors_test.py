@@ -14,6 +14,9 @@ SOURCES = ['conformance/run/supervise.cc', 'conformance/run/result_seal.cc', 'co
            'runtime/io/temporary_folder.cc', 'runtime/io/gzip.cc', 'runtime/transport/errors.cc', 'runtime/transport/leftovers.cc',
            'conformance/protocol/guard.cc']
 SOURCES += [f'runtime/transport/nccl/{name}.cc' for name in ('device', 'edges', 'library', 'nccl_transport')]
+SOURCES += [f'runtime/{name}.cc' for name in (
+    'capture/capture', 'capture/recorder', 'capture/pt2/graph_builder', 'capture/pt2/sample_inputs', 'split/cut/analysis',
+    'split/cut/stage_of_nodes', 'split/io/transmit', 'split/policy/policy', 'split/pipe', 'split/split', 'microbatch/chunk')]
 SOURCES += [f'runtime/engine/{name}.cc' for name in (
     'engine', 'offload/file_store', 'offload/host_transfers', 'offload/saved_values', 'offload/transfer_lane', 'plan/plan',
     'plan/plan_cache', 'plan/shape_agreement', 'stage/partitioned_stage', 'stage/remat_options', 'stage/stage_blocks',

@@ -17,6 +17,7 @@ SOURCES += [f'runtime/transport/nccl/{name}.cc' for name in ('device', 'edges', 
 SOURCES += [f'runtime/{name}.cc' for name in (
     'capture/capture', 'capture/recorder', 'capture/pt2/graph_builder', 'capture/pt2/sample_inputs', 'split/cut/analysis',
     'split/cut/stage_of_nodes', 'split/io/transmit', 'split/policy/policy', 'split/pipe', 'split/split', 'microbatch/chunk')]
+SOURCES += [f'conformance/recording/{name}.cc' for name in ('recording', 'judge_recording', 'against')]
 SOURCES += [f'runtime/engine/{name}.cc' for name in (
     'engine', 'offload/file_store', 'offload/host_transfers', 'offload/saved_values', 'offload/transfer_lane', 'plan/plan',
     'plan/plan_cache', 'plan/shape_agreement', 'stage/partitioned_stage', 'stage/remat_options', 'stage/stage_blocks',

@@ -7,7 +7,7 @@ import os
 import sys
 import unittest
 
-from wheel_support import TOOL, TOY, TYPED, InFolder, export, paste, start
+from wheel_support import IN_FULL, TOOL, TOY, TYPED, InFolder, export, paste, start
 
 STEPS = ["file", "program", "launcher", "describe", "schedules", "plan", "run", "result files", "keys", "first comparison"]
 
@@ -92,8 +92,9 @@ class Doctor(InFolder):
                 self.assertIn(part, done.stdout)
 
     def test_the_step_that_fails_in_a_class(self):
-        again = f"{TYPED} run --backend mine.py:"
-        for name, step, *parts in (
+        """A sample has one fault of each step."""
+        seen, again = set(), f"{TYPED} run --backend mine.py:"
+        faults = (
             ("Kinds", "describe", "Kinds: describe: delivers[0]: expected one of", f"; try: {TYPED} backend mine.py:Kinds"),
             ("Nobody", "program", "mine.py has no class Nobody", "it has Kinds, "),
             ("Orders", "schedules", "no case comes under 1fb1, which describe names; give some of 1f1b, or \"any\""),
@@ -104,7 +105,11 @@ class Doctor(InFolder):
             ("Renamed", "keys", "1 of 48 do not belong to exact-mlp-sum: 0/grad/-/-/layers.0.bias", "0/grad/-/-/layers.0.fc.bias"),
             ("Garbled", "keys", "rank 0: result key `0/grads/-/-/w` is not <step>/<kind>/"),
             ("WrongScale", "first comparison", "FAIL exact-mlp-sum x 1f1b (2 ranks, own): step 0: gradient", "1/4 of", again),
-        ):
+        )
+        for name, step, *parts in faults:
+            if step in seen and not IN_FULL:
+                continue
+            seen.add(step)
             with self.subTest(name):
                 self.assert_failed(self.examine(f"mine.py:{name}"), step, *parts)
 

@@ -90,7 +90,8 @@ class Hostile(InFolder):
         return folder
 
     def test_what_stands_in_the_place_of_a_result_costs_its_case_alone(self):
-        for does, said in REPLACEMENTS:
+        """Every third of them, or each one: `check` reads the results by the same code, and is asked about all."""
+        for does, said in sample(REPLACEMENTS, 3, first=1):
             with self.subTest(does):
                 words = ["--backend", self.backend, "--case", CASES, "--report", self.report()]
                 lines = self.tool("run", "-v", *words, DOES=does).stdout.splitlines()

@@ -18,9 +18,9 @@ IN_FULL = bool(os.environ.get("PLUMBLINE_IN_FULL"))  # tests that take long chec
 sys.path.insert(0, PYTHON)
 
 
-def sample(items, apart):
-    """Every `apart`-th of a list, or all of them in scripts/nightly."""
-    return items if IN_FULL else items[::apart]
+def sample(items, apart, first=0):
+    """Every `apart`-th of a list, beginning with `first`, or all of them in scripts/nightly."""
+    return items if IN_FULL else items[first::apart]
 
 
 # Whatever finds the package in the sources.

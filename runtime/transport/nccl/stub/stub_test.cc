@@ -276,7 +276,7 @@ TEST(NcclStubModes, ApartRefusesOrdinaryMemory) {
 }
 
 TEST_P(NcclStub, DifferentSizesAreAnErrorThatNamesBothEnds) {
-  for (const auto [sent, expected] : {std::pair<size_t, size_t>{64, 60}, {60, 64}, {100000, 8}, {8, 100000}}) {
+  for (const auto& [sent, expected] : {std::pair<size_t, size_t>{64, 60}, {60, 64}, {100000, 8}, {8, 100000}}) {
     Bytes data(sent), received(expected);
     StubPair pair(GetParam());
     pair.send(0, data.data(), sent);
@@ -284,8 +284,9 @@ TEST_P(NcclStub, DifferentSizesAreAnErrorThatNamesBothEnds) {
     const std::string error = pair.error(1);
     testing::expect_part(error, "send 0 of rank 0 to rank 1, " + std::to_string(sent) + " bytes, stream ");
     testing::expect_part(error, "receive 0 of rank 1 from rank 0, " + std::to_string(expected) + " bytes, stream ");
-    if (sent > 16384 || std::string(GetParam()).find("rendezvous") != std::string::npos)
+    if (sent > 16384 || std::string(GetParam()).find("rendezvous") != std::string::npos) {
       EXPECT_EQ(pair.error(0), error);
+    }
   }
 }
 

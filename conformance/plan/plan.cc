@@ -27,6 +27,18 @@ using Row = std::vector<int>;
 /// One of each kind: whole backwards and halves, one stage a rank and two.
 constexpr const char* kSmokeSchedules = "gpipe,1f1b,interleaved-1f1b,zb-v";
 
+/// The combinations of which a profile without all rows has one run each (docs/corpus.md).
+enum class Covers {
+  EachCase,          ///< cases: each case once, features under schedules
+  CasesUnderKinds,   ///< core: each case under each kind of schedule, on each number of ranks and over each transport
+  SchedulesOnRanks,  ///< ranks: each schedule on 1 to 8 ranks
+};
+
+Covers covered_by(const std::string& profile) {
+  if (profile == "cases") return Covers::EachCase;
+  return profile == "ranks" ? Covers::SchedulesOnRanks : Covers::CasesUnderKinds;
+}
+
 bool trains(const reference::Case& c) {
   return std::find(c.steps.begin(), c.steps.end(), reference::StepKind::Train) != c.steps.end();
 }
@@ -69,8 +81,7 @@ class Choices {
     const bool spread = whole_profile && !processes && profile_name != "smoke";
     const bool all_rows = profile_name == "nightly" || profile_name == "smoke";
     pairs_only = (all_cases || selection_.profile) && !all_rows;
-    each_case_once = profile_name == "cases";
-    every_rank = profile_name == "ranks";
+    covers_ = covered_by(profile_name);
     cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);
     for (reference::Case& c : cases) {
       too_few_rows_.push_back(options.microbatches <= c.rows
@@ -96,7 +107,7 @@ class Choices {
       if (const int own = ranks_of_files(schedules); own > 0) {
         ranks = {own};
       } else if (spread) {
-        ranks = every_rank ? std::vector{1, 2, 3, 4, 5, 6, 7, 8} : std::vector{2, 4, 8};
+        ranks = covers_ == Covers::SchedulesOnRanks ? std::vector{1, 2, 3, 4, 5, 6, 7, 8} : std::vector{2, 4, 8};
       }
     }
     ranks = ranks_of_backend(std::move(ranks), selection_, options_.backend);
@@ -143,33 +154,29 @@ class Choices {
     return {id, csv, why_not(row)};
   }
 
-  /// What this row covers for the profile (core, cases or ranks), one word each.
+  /// What this row covers for the profile, one word each.
   std::vector<std::string> shown_by(const Row& row) {
     const std::string c = "case " + cases[row[0]].id, s = "schedule " + schedules[row[1]].name;
-    const std::string r = "ranks " + std::to_string(every_rank || each_case_once ? run(row).id.ranks : ranks[row[2]]);
+    const std::string r = "ranks " + std::to_string(run(row).id.ranks);
     const std::string t = transport_name(transports[row[3]]);
-    if (every_rank) {
-      std::vector<std::string> words = {s + r, r + t};
-      for (const std::string& feature : features_of(cases[row[0]])) words.push_back(feature + " " + r);
-      return words;
+    std::vector<std::string> words = {s + r};
+    switch (covers_) {
+      case Covers::EachCase: words.insert(words.end(), {s + t, c, r + t}); break;
+      case Covers::SchedulesOnRanks: words.push_back(r + t); break;
+      case Covers::CasesUnderKinds:
+        words.insert(words.end(), {s + t, c + r, c + t});
+        if (!is_own(row))
+          words.push_back(
+              c + "kind " +
+              std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]]).first, cases[row[0]].replicas)));
+        break;
     }
-    std::vector<std::string> words = {s + r, s + t};
-    if (each_case_once) {
-      words.insert(words.end(), {c, r + t});
-    } else {
-      words.insert(words.end(), {c + r, c + t});
-    }
-    if (!is_own(row) && !each_case_once)
-      words.push_back(
-          c + "kind " +
-          std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]]).first, cases[row[0]].replicas)));
-    for (const std::string& feature : features_of(cases[row[0]])) words.push_back(feature + " " + s);
+    for (const std::string& feature : features_of(cases[row[0]]))
+      words.push_back(feature + " " + (covers_ == Covers::SchedulesOnRanks ? r : s));
     return words;
   }
 
   bool pairs_only;
-  bool each_case_once = false;  ///< the profile `cases`
-  bool every_rank = false;      ///< the profile `ranks`
   std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;
   std::vector<int> ranks;
@@ -224,6 +231,7 @@ class Choices {
   const RunOptions& options_;
   const Selection& selection_;
   ModelFacts& models_;
+  Covers covers_ = Covers::CasesUnderKinds;
   bool ranks_are_given_ = false;
   bool few_ = false;                       ///< the profile `smoke` as it is
   std::vector<std::string> too_few_rows_;  ///< by case: empty, or why it has too few rows for the micro-batches

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/history/bench_run_json.h"
@@ -21,7 +20,6 @@
 #include "reference/result_key.h"
 #include "runtime/error.h"
 #include "runtime/io/json_place.h"
-#include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/partition/joint/json/joint_json.h"
 #include "runtime/partition/parity/joint_graph_file.h"
@@ -35,17 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Text = std::string_view;
-
-void expect(bool holds, const char* what) { PLUMBLINE_CHECK(holds, what); }
-
-/// A file with this text, in a folder that lives as long as the program.
-fs::path file_of(Text text, const char* name) {
-  static const TemporaryFolder folder;
-  const fs::path file = folder / name;
-  fs::remove(file);  // some file systems wait for the disk when a file is truncated and written again
-  std::ofstream(file, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
-  return file;
-}
 
 void read_backend_file(Text text) { conformance::parse_backend_file(std::string(text), "folder/backend.toml"); }
 
@@ -208,20 +195,5 @@ constexpr std::array<Reader, 21> kReaders = {{{"backend_file", read_backend_file
 }  // namespace
 
 std::span<const Reader> readers() { return kReaders; }
-
-const Reader* find_reader(std::string_view name) {
-  const auto found = std::ranges::find(kReaders, name, &Reader::name);
-  return found == kReaders.end() ? nullptr : &*found;
-}
-
-bool reads(const Reader& reader, std::string_view text) {
-  try {
-    reader.read(text);
-    return true;
-  } catch (const InputError& error) {
-    expect(std::string_view(error.what()).find('\n') == std::string_view::npos, error.what());
-    return false;
-  }
-}
 
 }  // namespace plumbline::fuzz

@@ -2,6 +2,7 @@
 // its input or refuses it with an InputError of one line; what it has read it writes and reads again as the same.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ struct Reader {
   void (*read)(std::string_view text);  ///< throws InputError for text that it refuses
 };
 
-/// In alphabetical order.
+/// In alphabetical order: of the program's parts without LibTorch (readers.cc), or of those with it (torch_readers.cc).
 std::span<const Reader> readers();
 
 /// Null if no reader has this name.
@@ -22,5 +23,11 @@ const Reader* find_reader(std::string_view name);
 /// Whether the reader took the text. Aborts, with a reason on stderr, if the refusal is not of one line, or if what was
 /// read is not read again as the same; any exception but InputError passes through.
 bool reads(const Reader& reader, std::string_view text);
+
+/// For readers: aborts with this reason unless it holds.
+void expect(bool holds, const char* what);
+
+/// For readers: a file with this text, in a folder that lives as long as the program.
+std::filesystem::path file_of(std::string_view text, const char* name);
 
 }  // namespace plumbline::fuzz

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -79,6 +80,13 @@ std::string changed(std::string text, const std::vector<std::string>& others, st
   return text;
 }
 
+/// What this process has in its address space before it reads anything: LibTorch alone is larger than what is left to it.
+size_t mapped_bytes() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 int replay(const fs::path& corpus, long changes, unsigned long long seed) {
   long taken = 0, given = 0;
   for (const plumbline::fuzz::Reader& reader : plumbline::fuzz::readers()) {
@@ -118,7 +126,8 @@ int main(int argc, char** argv) {
   }
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, tell_and_die);
 #ifndef __SANITIZE_ADDRESS__
-  const rlimit memory{size_t{1} << 30, size_t{1} << 30};  // no file here is larger than some KiB
+  const size_t most = mapped_bytes() + (size_t{1} << 30);  // no file here is larger than some KiB
+  const rlimit memory{most, most};
   setrlimit(RLIMIT_AS, &memory);
 #endif
   return replay(argv[1], std::atol(argv[2]), std::strtoull(argv[3], nullptr, 10));

@@ -1,7 +1,6 @@
 #include "runtime/capture/pt2/testing/archives.h"
 
 #include <caffe2/serialize/inline_container.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
@@ -40,7 +39,7 @@ std::string refusal_of(const std::function<void()>& action) {
     action();
   } catch (const InputError& error) {
     const std::string text = error.what();
-    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    PLUMBLINE_CHECK(text.find('\n') == std::string::npos, text);
     return text;
   }
   return "nothing was thrown";

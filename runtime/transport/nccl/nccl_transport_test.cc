@@ -213,9 +213,13 @@ TEST_P(NcclTransport, OtherMessagesGoOverTheControlTransport) {
     EXPECT_EQ(receive(transport, 64, transport.rank(), 10), own);
     transport.wait(to_self, test_limit(), "own message");
     if (transport.rank() == 0) send(transport, contents(8, 1), 1, 10);
-    if (transport.rank() == 1) EXPECT_EQ(receive(transport, 8, 0, 10), contents(8, 1));
+    if (transport.rank() == 1) {
+      EXPECT_EQ(receive(transport, 8, 0, 10), contents(8, 1));
+    }
     if (transport.rank() == 1) send(transport, contents(4, 2), 0, 5);
-    if (transport.rank() == 0) EXPECT_EQ(receive(transport, 4, 1, 5), contents(4, 2));
+    if (transport.rank() == 0) {
+      EXPECT_EQ(receive(transport, 4, 1, 5), contents(4, 2));
+    }
     transport.begin_traffic(nullptr);
     exchange(10);
   });

@@ -161,14 +161,18 @@ class Choices {
     const std::string t = transport_name(transports[row[3]]);
     std::vector<std::string> words = {s + r};
     switch (covers_) {
-      case Covers::EachCase: words.insert(words.end(), {s + t, c, r + t}); break;
-      case Covers::SchedulesOnRanks: words.push_back(r + t); break;
+      case Covers::EachCase:
+        words.insert(words.end(), {s + t, c, r + t});
+        break;
+      case Covers::SchedulesOnRanks:
+        words.push_back(r + t);
+        break;
       case Covers::CasesUnderKinds:
         words.insert(words.end(), {s + t, c + r, c + t});
         if (!is_own(row))
-          words.push_back(
-              c + "kind " +
-              std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]]).first, cases[row[0]].replicas)));
+          words.push_back(c + "kind " +
+                          std::to_string(kind_of(schedule_for(row[1], ranks[row[2]], cases[row[0]]).first,
+                                                 cases[row[0]].replicas)));
         break;
     }
     for (const std::string& feature : features_of(cases[row[0]]))

@@ -80,7 +80,8 @@ std::string changed(std::string text, const std::vector<std::string>& others, st
   return text;
 }
 
-/// What this process has in its address space before it reads anything: LibTorch alone is larger than what is left to it.
+/// What this process has in its address space before it reads anything: LibTorch alone is larger than what is left to
+/// it.
 size_t mapped_bytes() {
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

@@ -28,8 +28,8 @@ void read_exported_graph(std::string_view text) {
   read_program_of(capture::pt2::write_archive(folder, entries));
 }
 
-constexpr std::array<Reader, 2> kReaders = {{{"exported_graph", read_exported_graph},
-                                             {"exported_program", read_exported_program}}};
+constexpr std::array<Reader, 2> kReaders = {
+    {{"exported_graph", read_exported_graph}, {"exported_program", read_exported_program}}};
 
 }  // namespace
 

@@ -7,42 +7,29 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ['docs/errors.md', 'docs/errors-of-input.md']
-# Whose messages the pages list; the pages also name some of other files.
-SOURCES = ['conformance/run/supervise.cc', 'conformance/run/result_seal.cc', 'conformance/judge/rank_files.cc',
-           'conformance/protocol/command_backend.cc', 'runtime/io/regular_file.cc', 'runtime/io/tensor_header.cc',
-           'conformance/run/doctor.cc', 'conformance/run/folder/open_report.cc', 'conformance/run/hosts/rank_facts.cc',
-           'runtime/io/temporary_folder.cc', 'runtime/io/gzip.cc', 'runtime/transport/errors.cc', 'runtime/transport/leftovers.cc',
-           'conformance/protocol/guard.cc']
-SOURCES += [f'runtime/transport/nccl/{name}.cc' for name in ('device', 'edges', 'library', 'nccl_transport')]
-SOURCES += [f'runtime/{name}.cc' for name in (
-    'capture/capture', 'capture/recorder', 'capture/pt2/graph_builder', 'capture/pt2/sample_inputs', 'split/cut/analysis',
-    'split/cut/stage_of_nodes', 'split/io/transmit', 'split/policy/policy', 'split/pipe', 'split/split', 'microbatch/chunk')]
+# Whose messages the pages list: all sources of these folders, and some of others. The pages also name some of OTHERS.
+ROOMS = [f'runtime/{room}' for room in ('backward', 'capture', 'engine', 'graph', 'io', 'microbatch', 'skip', 'split', 'transport')]
+ROOMS += [f'conformance/{room}' for room in ('export',)]
+SOURCES = [str(file.relative_to(ROOT)) for room in ROOMS for file in sorted((ROOT / room).rglob('*.cc'))
+           if '_test' not in file.name and not {'testing', 'tests'} & set(file.relative_to(ROOT).parts)]  # fmt: skip
+SOURCES += ['conformance/run/supervise.cc', 'conformance/run/result_seal.cc', 'conformance/judge/rank_files.cc',
+            'conformance/protocol/command_backend.cc', 'conformance/run/doctor.cc', 'conformance/run/folder/open_report.cc',
+            'conformance/run/hosts/rank_facts.cc', 'conformance/protocol/guard.cc']
 SOURCES += [f'conformance/recording/{name}.cc' for name in ('recording', 'judge_recording', 'against')]
-SOURCES += [f'runtime/engine/{name}.cc' for name in (
-    'engine', 'offload/file_store', 'offload/host_transfers', 'offload/saved_values', 'offload/transfer_lane', 'plan/plan',
-    'plan/plan_cache', 'plan/shape_agreement', 'stage/partitioned_stage', 'stage/remat_options', 'stage/stage_blocks',
-    'stage/stage_trace', 'step/execution', 'step/step', 'step/step_forward')]
-SOURCES += [f'runtime/{name}.cc' for name in (
-    'graph/graph', 'graph/host_tensors', 'graph/operators', 'graph/io/json', 'graph/io/json_constant', 'graph/io/parse',
-    'graph/io/parse_argument', 'graph/io/text', 'graph/run/program', 'backward/recompute', 'backward/roots',
-    'backward/split/split_backward', 'backward/split/weight_half', 'backward/stage_backward')]
-SOURCES += [f'conformance/export/{name}.cc' for name in (
-    'call_arguments', 'check_export', 'export_case', 'export_corpus', 'portable_stage', 'program_form')]
-OTHERS = ['runtime/graph/io/cursor.h', 'conformance/protocol/process.cc', 'runtime/io/tensor_file.cc', 'conformance/protocol/protocol.cc',
-          'conformance/protocol/command_backend.h', 'conformance/protocol/backend_log.cc', 'runtime/io/write_file.cc',
-          'runtime/io/json_place.cc', 'runtime/capture/pt2/archive.cc', 'runtime/transport/mpi_session.cc',
-          'runtime/transport/mpi_transport.cc', 'runtime/transport/flight/who_waits.cc']
+OTHERS = ['runtime/graph/io/cursor.h', 'conformance/protocol/process.cc', 'conformance/protocol/protocol.cc',
+          'conformance/protocol/command_backend.h', 'conformance/protocol/backend_log.cc']
 PACKAGE = 'conformance/python/plumbline_case'
 PYTHON_SOURCES = [f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'tensors', 'regular', 'loading', 'doctor', 'seal',
                                                       'report_folder', 'run')]  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expect|refused?|problems|differences)\b|return "|'
-                   r'\bfail\(|\b(fail|refuse|must)_\w+\(|Error>?\(')
+                   r'return \w+ \+ "|\bfail\(|\b(fail|refuse|must)_\w+\(|\bproblem\(|\berror_? = |Error>?\(')
 # Findings of the doctor that are no faults, the examination of the machine, and misuse of a transport by plumbline's own code;
 # in an export, kinds without a name, and numbers from tensors in a list: the values themselves are refused before.
 NOT_FOR_USERS = ('case 0 began and was done', 'mpirun started', 'three ones do not add up', "every rank sees rank 0's", 'no clock differs',
                  'the largest difference', 'measured to', 'timelines put all ranks', 'one rank: nothing', 'ranks are 0 to',
-                 'tags are 0 to', 'the request is not outstanding', 'export: a loss without', 'export: a step without',
+                 'tags are 0 to', 'the request is not outstanding', 'starts Python programs: not tried by itself',
+                 'a stub: it proves order and lifetimes', 'export: a loss without', 'export: a step without',
                  'export: a list of numbers that depend on data')
 # In Python every text with words counts that is none of these: names, and findings of the doctor that are no faults.
 NO_ERRORS = ('more tensor', 'starts Python programs: not tried', 'case 0 began and was done', 'the class', 'any schedule',
@@ -150,7 +137,7 @@ class ErrorsPage(unittest.TestCase):
     def test_every_message_of_the_page_is_in_the_sources(self):
         strings = list(part for file in SOURCES + OTHERS
                            for statement in statements((ROOT / file).read_text(encoding='utf-8'))
-                           for part in map(plain, literals(statement)))
+                           for literal in literals(statement) for part in map(plain, [literal, *literal.split(';')]))
         strings += [plain(text) for file in PYTHON_SOURCES for text in python_texts((ROOT / file).read_text(encoding='utf-8'))]
         found = [(f'{page}:{line}', message) for page, text in self.pages.items() for line, message in messages(text)]
         self.assertGreater(len(found), 50)

@@ -10,12 +10,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ['docs/errors.md', 'docs/errors-of-input.md']
 # Whose messages the pages list: all sources of these folders, and some of others. The pages also name some of OTHERS.
 ROOMS = [f'runtime/{room}' for room in (
-    'backward', 'capture', 'engine', 'graph', 'io', 'microbatch', 'partition', 'skip', 'split', 'transport')]
+    'backward', 'capture', 'engine', 'graph', 'io', 'microbatch', 'partition', 'schedule', 'skip', 'split', 'transport')]
 ROOMS += [f'conformance/{room}' for room in (
     'backend', 'export', 'judge', 'mutants', 'program', 'proof', 'protocol', 'recording', 'report', 'run')]
 # Sentences of verdicts and pages, which docs/reports.md and docs/recorder.md explain.
 VERDICTS = ('conformance/judge/finding.cc', 'conformance/judge/likeness.cc', 'conformance/recording/against_text.cc',
-            'conformance/report/page/', 'conformance/report/text.cc')  # fmt: skip
+            'conformance/report/page/', 'conformance/report/text.cc', 'runtime/schedule/simulation/critical_path.cc')  # fmt: skip
 SOURCES = [file for room in ROOMS for file in sorted(str(path.relative_to(ROOT)) for path in (ROOT / room).rglob('*.cc'))
            if '_test' not in file and '/testing/' not in file and '/tests/' not in file and not file.startswith(VERDICTS)]
 OTHERS = ['runtime/graph/io/cursor.h', 'conformance/protocol/command_backend.h']
@@ -24,18 +24,21 @@ PYTHON_SOURCES = [f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'ten
                                                       'report_folder', 'run')]  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expect|refused?|problems|differences)\b|return "|'
-                   r'return \w+ \+ "|\bfail\(|\b(fail|refuse|must)_\w+\(|\bproblem\(|Error>?\(|'
+                   r'return \w+ \+ "|\b(fail|problem|complain)\(|\b(fail|refuse|must)_\w+\(|'
+                   r'\brequire(_\w+)?\(|\breport_?\.add\(|Error>?\(|'
                    r'\b(error_?|reason|why|expected|accepted|unsupported|advice) = ')
 # Findings of the doctor that are no faults, the examination of the machine, and misuse of a transport by plumbline's own code;
 # in an export, kinds without a name, and numbers from tensors in a list: the values themselves are refused before; of a partition,
-# the title of its drawing and its statistics; of a proof, answers without a name; bounds, which the oracle makes in one piece.
+# the title of its drawing and its statistics; of a proof, answers without a name; bounds, which the oracle makes in one piece;
+# of a simulation, what the least time of a step follows from.
 NOT_FOR_USERS = ('case 0 began and was done', 'mpirun started', 'three ones do not add up', "every rank sees rank 0's", 'no clock differs',
                  'the largest difference', 'measured to', 'timelines put all ranks', 'one rank: nothing', 'ranks are 0 to',
                  'tags are 0 to', 'the request is not outstanding', 'starts Python programs: not tried by itself',
                  'a stub: it proves order and lifetimes', 'export: a loss without', 'export: a step without',
                  'export: a list of numbers that depend on data', 'gold is saved, blue runs', 'Ops banned from re-materialization',
                  'Theoretical Activations Stored', 'Theoretical Per Activation', '# remat/fw/bw', 'Count of Ops Rematerialized',
-                 'unknown relation', 'unknown outcome', 'unknown answer', 'bounded truth of', 'is incomplete: value, bound')
+                 'unknown relation', 'unknown outcome', 'unknown answer', 'bounded truth of', 'is incomplete: value, bound',
+                 'one micro-batch through all stages', 'before its first action', 'the link from rank', 'is busy for')
 # In Python every text with words counts that is none of these: names, and findings of the doctor that are no faults.
 NO_ERRORS = ('more tensor', 'starts Python programs: not tried', 'case 0 began and was done', 'the class', 'any schedule',
              'is supported; of', 'can be read, the first is', 'an empty list', 'plumbline-case backend', 'not tried',

@@ -12,7 +12,8 @@ PAGES = ['docs/errors.md', 'docs/errors-of-input.md']
 ROOMS = [f'runtime/{room}' for room in (
     'backward', 'capture', 'engine', 'graph', 'io', 'microbatch', 'partition', 'schedule', 'skip', 'split', 'transport')]
 ROOMS += [f'conformance/{room}' for room in (
-    'backend', 'export', 'judge', 'mutants', 'program', 'proof', 'protocol', 'recording', 'report', 'run')]
+    'backend', 'corpus', 'export', 'judge', 'mutants', 'plan', 'program', 'proof', 'protocol', 'recording', 'report', 'run')]
+ROOMS.append('reference')
 # Sentences of verdicts and pages, which docs/reports.md and docs/recorder.md explain.
 VERDICTS = ('conformance/judge/finding.cc', 'conformance/judge/likeness.cc', 'conformance/recording/against_text.cc',
             'conformance/report/page/', 'conformance/report/text.cc', 'runtime/schedule/simulation/critical_path.cc')  # fmt: skip
@@ -37,7 +38,7 @@ NOT_FOR_USERS = ('case 0 began and was done', 'mpirun started', 'three ones do n
                  'a stub: it proves order and lifetimes', 'export: a loss without', 'export: a step without',
                  'export: a list of numbers that depend on data', 'gold is saved, blue runs', 'Ops banned from re-materialization',
                  'Theoretical Activations Stored', 'Theoretical Per Activation', '# remat/fw/bw', 'Count of Ops Rematerialized',
-                 'unknown relation', 'unknown outcome', 'unknown answer', 'bounded truth of', 'is incomplete: value, bound',
+                 'unknown relation', 'unknown outcome', 'unknown answer', 'unknown loss', 'bounded truth of', 'is incomplete: value, bound',
                  'one micro-batch through all stages', 'before its first action', 'the link from rank', 'is busy for')
 # In Python every text with words counts that is none of these: names, and findings of the doctor that are no faults.
 NO_ERRORS = ('more tensor', 'starts Python programs: not tried', 'case 0 began and was done', 'the class', 'any schedule',
@@ -56,6 +57,7 @@ def statements(text):
 def literals(statement):
     """Its strings as they are printed, adjacent ones joined."""
     joined = re.sub(r'"\s*\n\s*"', '', statement)
+    joined = re.sub(rf"({STRING})|'(?:[^'\\]|\\.)'", lambda match: match[1] or '', joined)  # no single characters
     return [string[1:-1].replace('\\"', '"').replace('\\\\', '\\') for string in re.findall(STRING, joined)]
 
 

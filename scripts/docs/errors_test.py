@@ -8,15 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ['docs/errors.md', 'docs/errors-of-input.md']
-# Whose messages the pages list: all sources of these folders, and some of others. The pages also name some of OTHERS.
-ROOMS = [f'runtime/{room}' for room in (
-    'backward', 'capture', 'engine', 'graph', 'io', 'microbatch', 'partition', 'schedule', 'skip', 'split', 'transport')]
-ROOMS += [f'conformance/{room}' for room in (
-    'backend', 'corpus', 'export', 'judge', 'mutants', 'plan', 'program', 'proof', 'protocol', 'recording', 'report', 'run')]
-ROOMS.append('reference')
-# Sentences of verdicts and pages, which docs/reports.md and docs/recorder.md explain.
+# Whose messages the pages list: all sources of these folders but tests and VERDICTS. The pages also name some of OTHERS.
+ROOMS = ['runtime', 'conformance', 'reference', 'bench']
+# Sentences of verdicts, and what commands print when all is well.
 VERDICTS = ('conformance/judge/finding.cc', 'conformance/judge/likeness.cc', 'conformance/recording/against_text.cc',
-            'conformance/report/page/', 'conformance/report/text.cc', 'runtime/schedule/simulation/critical_path.cc')  # fmt: skip
+            'conformance/report/page/', 'conformance/report/text.cc', 'runtime/schedule/simulation/critical_path.cc',
+            'conformance/cli/completion.cc', 'conformance/cli/partition/partition_table.cc', 'conformance/cli/schedule/simulate_report.cc',
+            'conformance/cli/actions/mutants.cc', 'bench/page/', 'bench/peers/step_report.cc')  # fmt: skip
 SOURCES = [file for room in ROOMS for file in sorted(str(path.relative_to(ROOT)) for path in (ROOT / room).rglob('*.cc'))
            if '_test' not in file and '/testing/' not in file and '/tests/' not in file and not file.startswith(VERDICTS)]
 OTHERS = ['runtime/graph/io/cursor.h', 'conformance/protocol/command_backend.h']
@@ -25,19 +23,22 @@ PYTHON_SOURCES = [f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'ten
                                                       'report_folder', 'run')]  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expect|refused?|problems|differences)\b|return "|'
-                   r'return \w+ \+ "|\b(fail|problem|complain)\(|\b(fail|refuse|must)_\w+\(|'
+                   r'return \w+ \+ "|\b(fail|problem|complain|abort|execute_beside|run_side)\(|\b(fail|refuse|must)_\w+\(|'
                    r'\brequire(_\w+)?\(|\breport_?\.add\(|Error>?\(|'
                    r'\b(error_?|reason|why|expected|accepted|unsupported|advice) = ')
+# A new line, and what printf replaces.
+PRINTED = re.compile(r'\\n|%[-+*.\d]*[lz]*[sdufg]\b')
 # Findings of the doctor that are no faults, the examination of the machine, and misuse of a transport by plumbline's own code;
 # in an export, kinds without a name, and numbers from tensors in a list: the values themselves are refused before; of a partition,
 # the title of its drawing and its statistics; of a proof, answers without a name; bounds, which the oracle makes in one piece;
-# of a simulation, what the least time of a step follows from.
-NOT_FOR_USERS = ('case 0 began and was done', 'mpirun started', 'three ones do not add up', "every rank sees rank 0's", 'no clock differs',
-                 'the largest difference', 'measured to', 'timelines put all ranks', 'one rank: nothing', 'ranks are 0 to',
+# of a simulation, what the least time of a step follows from; the help of --expect, and checks that passed.
+NOT_FOR_USERS = ('case 0 began and was done', 'mpirun started', 'three ones do not add up', "every rank sees rank 0's",
+                 'no clock differs', 'the largest difference', 'measured to', 'timelines put all ranks', 'one rank: nothing', 'ranks are 0 to',
                  'tags are 0 to', 'the request is not outstanding', 'starts Python programs: not tried by itself',
                  'a stub: it proves order and lifetimes', 'export: a loss without', 'export: a step without',
                  'export: a list of numbers that depend on data', 'gold is saved, blue runs', 'Ops banned from re-materialization',
                  'Theoretical Activations Stored', 'Theoretical Per Activation', '# remat/fw/bw', 'Count of Ops Rematerialized',
+                 'Compare the results with these', 'all are unchanged since the export', 'passes as recorded',
                  'unknown relation', 'unknown outcome', 'unknown answer', 'unknown loss', 'bounded truth of', 'is incomplete: value, bound',
                  'one micro-batch through all stages', 'before its first action', 'the link from rank', 'is busy for')
 # In Python every text with words counts that is none of these: names, and findings of the doctor that are no faults.
@@ -97,7 +98,8 @@ def told():
     for file in SOURCES:
         for statement in statements_of(file):
             if TELLS.search(statement):
-                yield from ((file, words(part)) for part in literals(statement) if has_words(part))
+                parts = (part for literal in literals(statement) for part in PRINTED.split(literal))
+                yield from ((file, words(part)) for part in parts if has_words(part))
 
 
 def told_by_python():
@@ -150,9 +152,9 @@ class ErrorsPage(unittest.TestCase):
                     self.assertTrue(part in text, f'{file} says it, no page does: {part}')
 
     def test_every_message_of_the_page_is_in_the_sources(self):
-        strings = list(part for file in SOURCES + OTHERS
-                           for statement in statements_of(file)
-                           for literal in literals(statement) for part in map(plain, [literal, *literal.split(';')]))
+        strings = [plain(part) for file in SOURCES + OTHERS
+                   for statement in statements_of(file) for literal in literals(statement)
+                   for part in (literal, *literal.split(';'), *PRINTED.split(literal))]  # fmt: skip
         strings += [plain(text) for file in PYTHON_SOURCES for text in python_texts((ROOT / file).read_text(encoding='utf-8'))]
         strings = set(strings), '\n'.join(strings)
         found = [(f'{page}:{line}', message) for page, text in self.pages.items() for line, message in messages(text)]

@@ -171,7 +171,7 @@ reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
   if (const auto skips = place.find("skip_nonfinite")) optimizer.skip_nonfinite = skips->boolean();
   for (const char* key : {"norm", "clip_epsilon"})
     if (const auto value = place.find(key); value && optimizer.clip_norm == 0)
-      value->refuse("without a clip_norm that is not 0");
+      value->refuse("goes with a clip_norm that is not 0");
   if (optimizer.loss_scale == 0) place["loss_scale"].refuse("expected a factor that is not 0");
   return optimizer;
 }
@@ -235,8 +235,8 @@ void check(const TomlPlace& place, const reference::Case& c) {
   const bool updates = has_step(c.steps, StepKind::Optimizer), resumes = !c.steps_before.empty();
   const bool optimizes = updates || has_step(c.steps_before, StepKind::Optimizer);
   if (optimizes && !place.find("optimizer")) place["steps"].refuse("\"optimizer\" needs the key 'optimizer'");
-  if (!optimizes && place.find("optimizer")) place["optimizer"].refuse("no step is \"optimizer\"");
-  if (c.saves_optimizer && !updates) place["saves_optimizer"].refuse("no step is \"optimizer\"");
+  if (!optimizes && place.find("optimizer")) place["optimizer"].refuse("goes with a step \"optimizer\"");
+  if (c.saves_optimizer && !updates) place["saves_optimizer"].refuse("goes with a step \"optimizer\"");
   if (resumes && !has_step(c.steps_before, StepKind::Optimizer))
     place["steps_before"].refuse("none is \"optimizer\": nothing would be saved");
   for (const auto& [key, given] : {std::pair{"gradient_microbatches", !c.gradient_microbatches.empty()},

@@ -16,6 +16,9 @@ namespace {
 constexpr std::array<std::string_view, 9> kAboutMemory = {
     "memory_format", "layout", "device", "pin_memory", "non_blocking", "copy", "cudnn_enabled", "sparse", "generator"};
 
+/// Of an argument that has no form in a program's JSON.
+struct NoForm {};
+
 Json float_json(double x) {
   if (std::isfinite(x)) return x;
   return {{"float", std::isnan(x) ? "nan" : x < 0 ? "-inf" : "inf"}};
@@ -40,7 +43,7 @@ Json constant_json(const c10::IValue& constant, const c10::Type& type) {
     for (const c10::IValue& item : constant.toListRef()) items.push_back(constant_json(item, type));
     return items;
   }
-  throw Error("export: a constant of type " + constant.tagKind() + " cannot be exported");
+  throw NoForm();
 }
 
 Json argument_json(const graph::Argument& argument, const c10::Type& type,
@@ -58,7 +61,7 @@ Json argument_json(const graph::Argument& argument, const c10::Type& type,
       return items;
     }
     case graph::Argument::Kind::NumberList:
-      throw Error("export: a list of numbers that depend on data cannot be exported");
+      throw NoForm();
   }
   return nullptr;
 }
@@ -105,7 +108,11 @@ Json call_arguments(const graph::Node& node, std::span<const std::string_view> w
   Json arguments = Json::object();
   for (std::string_view name : wanted) {
     const size_t i = argument_index(node, name);
-    arguments[std::string(name)] = argument_json(node.arguments.at(i), *parameters[i].real_type(), number_of);
+    try {
+      arguments[std::string(name)] = argument_json(node.arguments.at(i), *parameters[i].real_type(), number_of);
+    } catch (const NoForm&) {
+      unsupported = name;
+    }
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].name();

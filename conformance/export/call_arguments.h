@@ -30,8 +30,9 @@ std::string dtype_json(at::ScalarType dtype);
 
 /// Returns the arguments in `wanted` by name, in that order. `number_of` maps a value of the graph to its number in the
 /// program. Every other argument must be None, have the schema's default, or affect only memory, devices or the
-/// generator; if one does not, its name is stored in `unsupported`, which otherwise stays unchanged. Throws Error for
-/// an argument without a JSON form, and for a name that the schema lacks.
+/// generator. The name of one that does not, or of a wanted one without a JSON form (a complex number, a list of
+/// numbers that depend on data), is stored in `unsupported`, which otherwise stays unchanged. Throws Error for a name
+/// that the schema lacks.
 Json call_arguments(const graph::Node& node, std::span<const std::string_view> wanted,
                     const std::function<int(graph::ValueId)>& number_of, std::string& unsupported);
 

@@ -64,7 +64,9 @@ std::string_view kill_name(Kill kill) {
 Kill parse_kill(std::string_view text) {
   for (const auto& [kill, name] : kNames)
     if (name == text) return kill;
-  throw InputError("'" + std::string(text) + "' is not an outcome of a mutant");
+  std::string names;
+  for (const auto& [kill, name] : kNames) names += (names.empty() ? "" : ", ") + std::string(name);
+  throw InputError("'" + std::string(text) + "' is not an outcome of a mutant; expected one of " + names);
 }
 
 char kill_symbol(Kill kill) { return ".-osXET"[static_cast<int>(kill)]; }

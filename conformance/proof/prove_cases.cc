@@ -81,7 +81,9 @@ int prove_cases(const CasesOptions& options, std::ostream& out) {
     }
     all.push_back(std::move(certified));
   }
-  if (counts.empty()) throw InputError("prove: none of these runs can be taken; the first: " + all.front().not_taken);
+  if (counts.empty())
+    throw InputError("prove: none of these runs can be taken; the first, " + all.front().run.id.case_id + ": " +
+                     all.front().not_taken);
   out << "\n";
   for (const char* outcome : {"proven", "refuted", "stopped"})
     if (counts[outcome] > 0) out << outcome << " " << counts[outcome] << "\n";

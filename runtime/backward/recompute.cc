@@ -31,7 +31,10 @@ std::string numbered(const char* what, size_t i, const at::Tensor& tensor) {
 /// Ends the graph of a block at the inputs of a first half. A leaf in its place would keep the input's memory until the
 /// second half is over: tensors saved for that half hold their graph, and a graph holds its leaves.
 struct EndOfBlock : AutogradNode {
-  variable_list apply(variable_list&&) override { throw Error("recompute: a backward went past a block's end"); }
+  variable_list apply(variable_list&&) override {
+    throw Error(
+        "recompute: the block runs a backward of its own that goes on beyond its inputs; do not recompute this block");
+  }
 };
 
 /// A block that was run again, with its graph.

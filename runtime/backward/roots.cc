@@ -32,7 +32,8 @@ void add(Roots& roots, const at::Tensor& tensor, at::Tensor grad) {
                   " and has no gradient; only that of a scalar is 1 by default");
     grad = at::ones_like(tensor, tensor.options().requires_grad(false));
   } else if (grad.sizes() != tensor.sizes()) {
-    throw Error("an output is " + graph::describe(tensor) + ", its gradient " + graph::describe(grad));
+    throw Error("an output is " + graph::describe(tensor) + ", its gradient " + graph::describe(grad) +
+                "; they need the same sizes");
   }
   roots.tensors.push_back(tensor);
   roots.edges.push_back(torch::autograd::impl::gradient_edge(tensor));

@@ -34,7 +34,8 @@ MPI_Datatype wide_datatype(size_t bytes, int block) {
   MPI_Datatype block_type;
   check_mpi(MPI_Type_contiguous(block, MPI_BYTE, &block_type), "MPI_Type_contiguous");
   const size_t blocks = bytes / block;
-  if (blocks > static_cast<size_t>(std::numeric_limits<int>::max())) throw Error("message too large for MPI");
+  if (blocks > static_cast<size_t>(std::numeric_limits<int>::max()))
+    throw Error("a message of " + std::to_string(bytes) + " bytes is too large for MPI");
   const int lengths[] = {static_cast<int>(blocks), static_cast<int>(bytes % block)};
   const MPI_Aint places[] = {0, static_cast<MPI_Aint>(blocks * block)};
   const MPI_Datatype types[] = {block_type, MPI_BYTE};

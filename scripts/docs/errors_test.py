@@ -29,14 +29,14 @@ TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expe
 # A new line, and what printf replaces.
 PRINTED = re.compile(r'\\n|%[-+*.\d]*[lz]*[sdufg]\b')
 # Findings of the doctor that are no faults, the examination of the machine, and misuse of a transport by plumbline's own code;
-# in an export, kinds without a name, and numbers from tensors in a list: the values themselves are refused before; of a partition,
+# in an export, kinds without a name; of a partition,
 # the title of its drawing and its statistics; of a proof, answers without a name; bounds, which the oracle makes in one piece;
 # of a simulation, what the least time of a step follows from; the help of --expect, and checks that passed.
 NOT_FOR_USERS = ('case 0 began and was done', 'mpirun started', 'three ones do not add up', "every rank sees rank 0's",
                  'no clock differs', 'the largest difference', 'measured to', 'timelines put all ranks', 'one rank: nothing', 'ranks are 0 to',
                  'tags are 0 to', 'the request is not outstanding', 'starts Python programs: not tried by itself',
                  'a stub: it proves order and lifetimes', 'export: a loss without', 'export: a step without',
-                 'export: a list of numbers that depend on data', 'gold is saved, blue runs', 'Ops banned from re-materialization',
+                 'gold is saved, blue runs', 'Ops banned from re-materialization',
                  'Theoretical Activations Stored', 'Theoretical Per Activation', '# remat/fw/bw', 'Count of Ops Rematerialized',
                  'Compare the results with these', 'all are unchanged since the export', 'passes as recorded',
                  'unknown relation', 'unknown outcome', 'unknown answer', 'unknown loss', 'bounded truth of', 'is incomplete: value, bound',

@@ -165,7 +165,8 @@ int prove_steps(const StepCasesOptions& options, std::ostream& out) {
     ++counts[certified.proof.answer];
   }
   if (counts.empty())
-    throw InputError("prove: none of these cases has a step to compare; the first: " + all.front().not_taken);
+    throw InputError("prove: none of these cases has a step to compare; the first, " + all.front().c.id + ": " +
+                     all.front().not_taken);
   out << "\n";
   const std::map<StepAnswer, const char*> words = {
       {StepAnswer::Same, "proven"}, {StepAnswer::Differs, "no"}, {StepAnswer::Undecided, "undecided"}};

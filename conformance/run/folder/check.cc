@@ -229,7 +229,7 @@ class Checker {
 
 CheckResult check_folder(const CheckOptions& options) {
   std::error_code error;
-  if (!fs::is_directory(options.folder, error)) throw InputError("no folder '" + options.folder.string() + "'");
+  if (!fs::is_directory(options.folder, error)) throw InputError("check: no folder '" + options.folder.string() + "'");
   return Checker(options).run();
 }
 

@@ -16,7 +16,7 @@ void take_word(const std::string& word, LibraryChoice& choice) {
     return;
   }
   if (choice.library != "stub")
-    throw InputError("--nccl: '" + word + "' after " + choice.library + ": is unknown; expected " + kHeaders +
+    throw InputError("--nccl: " + choice.library + " has no mode '" + word + "'; expected " + kHeaders +
                      (std::ranges::find(stub_modes(), word) == stub_modes().end() ? "" : " (the stub has such modes)"));
   if (std::ranges::find(stub_modes(), word) == stub_modes().end())
     throw InputError("--nccl: '" + word + "' is unknown; expected " + join(stub_modes()) + ", " + kHeaders +

@@ -169,6 +169,20 @@ TEST(Judge, BoundedTruthNamesTheFirstTensorBeyondItsBound) {
   }
 }
 
+// Copies of a shared parameter round each by itself when stages are disturbed for the bounds.
+TEST(Judge, BoundedTruthNamesTheFirstTensorWhereStagesShareParameters) {
+  for (const char* id : {"transformer-bounded", "clip-shared-bounded"}) {
+    const reference::Case& c = find_case(id);
+    TensorMap results = right_results(c);
+    const std::string wrong = first_key_of(results, reference::ResultKind::Param);
+    for (int64_t i = 0; i < element_count(results.at(wrong)); ++i) scale_element(results.at(wrong), i, 1.5f);
+    const Finding finding = Judge(kJudgeSeed).judge(c, gpipe(c), results);
+    ASSERT_EQ(finding.status, Status::Fail) << sentence(finding);
+    EXPECT_EQ(to_string(finding.first->key), wrong) << sentence(finding);
+    EXPECT_EQ(finding.differing, 1) << sentence(finding);
+  }
+}
+
 // Hooks are counted: a count is right or wrong under every kind of truth.
 TEST(Judge, BoundedTruthComparesTheCallsOfHooks) {
   reference::Case c = find_case("boundary-hooks");

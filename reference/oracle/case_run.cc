@@ -17,6 +17,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 
+constexpr std::string_view kDiffers = " (a copy that differs)";
+
 /// Records each name once: copies of a shared parameter are equal, so the first one suffices. A copy that differs, or
 /// that lacks a tensor of the others, is also recorded, under a name that no correct run has.
 void record(Results& results, ResultKind kind, int step, const NamedTensors& tensors) {
@@ -32,7 +34,7 @@ void record(Results& results, ResultKind kind, int step, const NamedTensors& ten
     if (is_first[i]) continue;
     const auto first = results.find(to_string(key_of(name)));
     if (first == results.end() || (tensor.defined() && same_bytes(first->second, tensor))) continue;
-    put(results, key_of(name + (tensor.defined() ? " (a copy that differs)" : " (missing in a copy)")),
+    put(results, key_of(name + (tensor.defined() ? std::string(kDiffers) : " (missing in a copy)")),
         tensor.defined() ? tensor : first->second);
   }
 }
@@ -73,6 +75,8 @@ void record_gradients(const CaseSubject& subject, int step, Results& results) {
 }  // namespace
 
 void CaseSubject::update(CaseOptimizer& optimizer) { optimizer.step(); }
+
+bool is_differing_copy(std::string_view key) { return key.ends_with(kDiffers); }
 
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin) {
   std::optional<CaseOptimizer> optimizer;

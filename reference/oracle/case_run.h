@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,5 +51,8 @@ class CaseSubject {
 /// several copies under one name, the first is recorded; a copy that differs from it, or lacks a gradient, is also
 /// recorded, under a name that no correct run has.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin = {});
+
+/// Whether a result is recorded as such a copy that differs from the first.
+bool is_differing_copy(std::string_view key);
 
 }  // namespace plumbline::reference

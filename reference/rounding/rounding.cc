@@ -229,8 +229,8 @@ BoundedResults running_error(const std::function<NamedResults()>& run, const Rou
       const capture::InterposerScope scope(interposer);
       disturbed = sampled();
     }
-    if (disturbed.size() != out.value.size())
-      throw InputError("running_error: the run returned different names than before");
+    for (const auto& [name, value] : disturbed)
+      if (!out.value.contains(name)) throw InputError("running_error: the run did not return " + name + " before");
     for (const auto& [name, value] : out.value) {
       const auto it = disturbed.find(name);
       if (it == disturbed.end() || it->second.sizes() != value.sizes())

@@ -69,7 +69,7 @@ def why_not_reentrant(files):
     return None
 
 
-def why_not_replicated(case, traced):
+def why_not_replicated(case, version, traced):
     """None if DDP, or FSDP where the case divides parameters, can keep its replicas equal, else the reason."""
     if case.replicas == 1:
         return None
@@ -79,12 +79,19 @@ def why_not_replicated(case, traced):
         return "freezing between steps: DDP and FSDP are set up for the parameters that learn at first"
     if writes_buffers(case.program):
         return "stages that write buffers: each replica's are those of its own micro-batches"
+    if _compares_bits(case.json, version) and _on_several_ranks(case):
+        return "a parameter on several ranks: its copies are added after DDP or FSDP reduced each, in another order (its bits differ)"
     return (_in_fsdp if case.shards_parameters else _in_ddp)(case)
 
 
 def before_batches(case):
     """The steps before the first one with micro-batches, when a user has not made stages yet."""
     return list(itertools.takewhile(lambda step: "microbatches" not in step, case.steps))
+
+
+def _on_several_ranks(case):
+    placement = Files(case.of_replica(0)).placement()
+    return any(sum(bool(set(parameter["stages"]) & set(own)) for own in placement) > 1 for parameter in case.program["parameters"])
 
 
 def _in_ddp(case):
@@ -213,9 +220,14 @@ def _recomputation(files, early, traced):
     return None
 
 
+def _compares_bits(case, version):
+    """Under plumbline's LibTorch the bits of sums are compared."""
+    return case["truth"] == "same-order" and version == "2.15.0"
+
+
 def _accumulators(files, version):
-    """Under plumbline's LibTorch the bits of sums are compared: the contract has an accumulator for each stage's copy."""
-    if files.case["truth"] != "same-order" or version != "2.15.0":
+    """The contract has an accumulator for each stage's copy."""
+    if not _compares_bits(files.case, version):
         return None
     for parameter in files.program["parameters"]:
         if any(len(set(parameter["stages"]) & set(own)) > 1 for own in files.placement()):

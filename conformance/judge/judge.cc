@@ -250,6 +250,12 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
   return *oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
+std::string Judge::why_unbounded(const reference::Case& c, int stages) const {
+  if (c.dtype == reference::Dtype::F64) return "float64 results have no more exact reference to bound them";
+  if (runs_under_autocast(c, stages, seed_)) return "bounds are those of float64, which autocast does not lower";
+  return "";
+}
+
 uint64_t Judge::expected_bytes(const reference::Case& c, const schedule::Schedule& schedule) {
   uint64_t bytes = 0;
   for (const auto& [key, tensor] : oracle_for(c, schedule).detached) bytes += tensor.data.size();

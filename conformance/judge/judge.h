@@ -35,6 +35,10 @@ class Judge {
   Finding judge(const reference::Case& c, const schedule::Schedule& schedule, const TensorMap& results,
                 const std::vector<reference::ResultKind>& delivers = {});
 
+  /// Why results of the case, cut into so many stages, cannot be judged by bounds; empty if they can. Throws InputError
+  /// if the model cannot be cut.
+  std::string why_unbounded(const reference::Case& c, int stages) const;
+
   /// The bytes of all results of a case under one schedule.
   uint64_t expected_bytes(const reference::Case& c, const schedule::Schedule& schedule);
 

@@ -92,9 +92,9 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
       most_bytes = std::max(most_bytes, kTimesTheExpected * judge.expected_bytes(c, schedule));
     const std::vector<RankResults> ranks = read_rank_files(group.parent_path(), files, most_bytes);
     Merged merged = merge_copies(ranks, {c.replicas, run.ranks / c.replicas});
-    if (is_demoted && c.dtype == reference::Dtype::F64) {
+    if (const std::string why = is_demoted ? judge.why_unbounded(c, schedule.stages) : ""; !why.empty()) {
       finding.status = Status::Skipped;
-      finding.reason = note + ", and float64 results have no more exact reference to bound them";
+      finding.reason = note + ", and " + why;
       return finding;
     }
     finding =

@@ -183,6 +183,15 @@ TEST(Judge, BoundedTruthNamesTheFirstTensorWhereStagesShareParameters) {
   }
 }
 
+TEST(Judge, WhatHasNoBoundsIsNotJudgedByThem) {
+  const Judge judge(kJudgeSeed);
+  EXPECT_NE(judge.why_unbounded(find_case("mlp-f64"), kJudgedRanks).find("float64 results"), std::string::npos);
+  for (const char* id : {"autocast", "autocast-recompute"})
+    EXPECT_NE(judge.why_unbounded(find_case(id), kJudgedRanks).find("autocast"), std::string::npos);
+  for (const char* id : {"mlp", "transformer-bf16", "uneven-mean"})
+    EXPECT_EQ(judge.why_unbounded(find_case(id), kJudgedRanks), "");
+}
+
 // Hooks are counted: a count is right or wrong under every kind of truth.
 TEST(Judge, BoundedTruthComparesTheCallsOfHooks) {
   reference::Case c = find_case("boundary-hooks");

@@ -98,11 +98,11 @@ TEST_F(StageBackward, MismatchesAreToldWithAllShapes) {
   testing::expect_part(of(dict({{"k", a}}), dict({{"k", ga}, {"q", gb}})), "the outputs' 1 keys, got 2");
   testing::expect_part(of(a, tuple({ga})), "expected a tensor or None as gradient of a tensor, got Tuple");
   EXPECT_EQ(of(tuple({dict({{"k", a}}), 2, IValue()}), tuple({dict({{"k", at::ones({3, 4})}}), IValue(), 2.5})),
-            "Failed to run stage backward: an output is f32[3,2], its gradient f32[3,4]; "
+            "Failed to run stage backward: an output is f32[3,2], its gradient f32[3,4]; they need the same sizes; "
             "stage output: ({k: f32[3,2]*}, Int, None), output gradient: ({k: f32[3,4]}, None, Double), "
             "input: (f32[3,4]*, Int)");
   EXPECT_EQ(testing::failure([&] { flat({ga, a}, {at::Tensor(), at::ones({1, 2})}, {x, at::Tensor()}); }),
-            "Failed to run stage backward: an output is f32[3,2], its gradient f32[1,2]; "
+            "Failed to run stage backward: an output is f32[3,2], its gradient f32[1,2]; they need the same sizes; "
             "stage output: (f32[3,2], f32[3,2]*), output gradient: (undefined, f32[1,2]), "
             "input: (f32[3,4]*, undefined)");
   EXPECT_FALSE(w.grad().defined()) << "nothing ran";

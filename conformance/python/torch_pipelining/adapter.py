@@ -42,7 +42,7 @@ class Pipelining(GlooBackend):
 
     def why_not(self, case):
         parts, traced = [Files(case.of_replica(number)) for number in range(case.replicas)], self.stages == "traced"
-        reasons = [why_not(files, self.version, traced) for files in parts] + [why_not_replicated(case, self.version, traced)]
+        reasons = [why_not(files, self.version, traced) for files in parts] + [why_not_replicated(case, self.version, self.stages)]
         reasons += [why_not_reentrant(parts[0])] if self.reentrant else []
         reasons += [why_not_alone(parts[0], self.version)] if self.alone else []
         return next(filter(None, reasons), None)

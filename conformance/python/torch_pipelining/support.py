@@ -69,18 +69,21 @@ def why_not_reentrant(files):
     return None
 
 
-def why_not_replicated(case, version, traced):
+def why_not_replicated(case, version, stages):
     """None if DDP, or FSDP where the case divides parameters, can keep its replicas equal, else the reason."""
     if case.replicas == 1:
         return None
-    if traced:
+    if stages == "traced":
         return "replicas of traced stages: such a stage reads its module's graph, which DDP's module does not have"
     if any(step["kind"] in ("freeze", "unfreeze") for step in case.steps[len(before_batches(case)) :]):
         return "freezing between steps: DDP and FSDP are set up for the parameters that learn at first"
     if writes_buffers(case.program):
         return "stages that write buffers: each replica's are those of its own micro-batches"
-    if _compares_bits(case.json, version) and _on_several_ranks(case):
-        return "a parameter on several ranks: its copies are added after DDP or FSDP reduced each, in another order (its bits differ)"
+    if _compares_bits(case.json, version):
+        if _on_several_ranks(case):
+            return "a parameter on several ranks: its copies are added after DDP or FSDP reduced each, in another order (its bits differ)"
+        if stages == "manual" and not case.shards_parameters:
+            return "replicas whose shapes are inferred: DDP reduces the first micro-batch apart, another order (bits differ)"
     return (_in_fsdp if case.shards_parameters else _in_ddp)(case)
 
 

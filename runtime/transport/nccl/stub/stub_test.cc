@@ -39,12 +39,20 @@ class StubPair {
     for (const Communicator comm : communicators_)
       if (comm != nullptr) library_.comm_abort(comm);
     for (const Stream stream : streams_) library_.stream_destroy(stream);
+    for (const Event event : events_) library_.event_destroy(event);
   }
 
   const Library& library() const { return library_; }
   Communicator communicator(int rank) const { return communicators_[rank]; }
   Stream stream(int rank) const { return streams_[rank]; }
   void abort(int rank) { library_.comm_abort(std::exchange(communicators_[rank], nullptr)); }
+
+  /// Lives as long as the pair.
+  Event event() {
+    Event event;
+    EXPECT_EQ(library_.event_create_with_flags(&event, kEventDisableTiming), CudaError::Success);
+    return events_.emplace_back(event);
+  }
 
   /// The event that is behind the operation.
   Event send(int rank, const void* data, size_t bytes) {
@@ -84,15 +92,15 @@ class StubPair {
     ASSERT_EQ(library_.stream_create_with_flags(&streams_[rank], kStreamNonBlocking), CudaError::Success);
   }
   Event behind(int rank) {
-    Event event;
-    EXPECT_EQ(library_.event_create_with_flags(&event, kEventDisableTiming), CudaError::Success);
-    EXPECT_EQ(library_.event_record(event, streams_[rank]), CudaError::Success);
-    return event;
+    const Event behind = event();
+    EXPECT_EQ(library_.event_record(behind, streams_[rank]), CudaError::Success);
+    return behind;
   }
 
   Library library_;
   Communicator communicators_[2] = {};
   Stream streams_[2] = {};
+  std::vector<Event> events_;
 };
 
 Bytes counting(size_t bytes, unsigned char first = 1) {
@@ -177,9 +185,8 @@ TEST(NcclStubModes, LateWritesAReceiveWhenItIsAskedFor) {
   std::this_thread::sleep_for(5ms);
   EXPECT_EQ(received, Bytes(64, 1));  // it has arrived, but nobody could know
   // Asked for through an event of another stream.
-  Event behind;
+  const Event behind = pair.event();
   const Library& library = pair.library();
-  library.event_create_with_flags(&behind, kEventDisableTiming);
   library.stream_wait_event(pair.stream(0), receive, 0);
   library.event_record(behind, pair.stream(0));
   const auto begin = std::chrono::steady_clock::now();
@@ -323,8 +330,7 @@ TEST(NcclStubModes, AStreamWaitsForAnEventOfAnother) {
   StubPair pair("rendezvous");
   const Event send = pair.send(0, sent.data(), 8);
   const Library& library = pair.library();
-  Event behind;
-  ASSERT_EQ(library.event_create_with_flags(&behind, kEventDisableTiming), CudaError::Success);
+  const Event behind = pair.event();
   ASSERT_EQ(library.stream_wait_event(pair.stream(1), send, 0), CudaError::Success);
   ASSERT_EQ(library.event_record(behind, pair.stream(1)), CudaError::Success);
   std::this_thread::sleep_for(10ms);
@@ -362,6 +368,8 @@ TEST(NcclStubModes, AnOperationThatWasNotAskedForIsNotYetOnItsStream) {
   library.event_record(behind, stream);
   EXPECT_EQ(library.event_query(behind), CudaError::NotReady);
   for (const Communicator comm : communicators) library.comm_abort(comm);
+  library.stream_destroy(stream);
+  for (const Event event : {early, behind}) library.event_destroy(event);
 }
 
 }  // namespace

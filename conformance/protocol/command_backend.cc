@@ -373,6 +373,11 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
   JobResult result;
   try {
     result = result_of(run_process(process));
+    if (late && !result.timed_out) {  // it ended by itself before it could be ended
+      result.succeeded = false;
+      result.timed_out = true;
+      result.ending = limits.due().reason;
+    }
   } catch (const BadEvent& error) {
     result.ending = one_line(error.what());
     result.repeated_event = dynamic_cast<const RepeatedEvent*>(&error) != nullptr;

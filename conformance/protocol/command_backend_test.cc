@@ -164,6 +164,17 @@ echo '@plumbline case 1 done')");
   EXPECT_EQ(events, std::vector<std::string>{"case 1 begins"});
 }
 
+// An event at about the deadline, after which the program ends by itself: it came in time, or the time-out is told.
+TEST_F(CommandBackendTest, AnEventThatIsIgnoredIsATimeout) {
+  spec.start = 40ms;
+  for (int milliseconds = 30; milliseconds <= 45; ++milliseconds) {
+    events.clear();
+    const JobResult result =
+        run("sleep 0.0" + std::to_string(milliseconds) + "; echo '@plumbline case 0 begins'; exit 0");
+    EXPECT_EQ(result.timed_out, events.empty()) << milliseconds << " ms: " << result.ending;
+  }
+}
+
 TEST_F(CommandBackendTest, AMalformedEventEndsTheProgram) {
   for (const auto& [event, reason] : std::vector<std::pair<std::string, std::string>>{
            {"case x", "unknown event 'case x'"}, {"case 2000 begins", "an event about number 2000 of 2000"}}) {

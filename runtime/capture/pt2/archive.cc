@@ -5,6 +5,7 @@
 
 #include <array>
 #include <fstream>
+#include <limits>
 
 // Slicing-by-16, as LibTorch's writer uses it.
 #define CRC32_USE_LOOKUP_TABLE_SLICING_BY_16
@@ -33,7 +34,7 @@ std::string first_clause(const std::string& text) { return text.substr(0, text.f
 
 std::vector<int64_t> plain_numbers(const json& list) {
   std::vector<int64_t> numbers;
-  for (const json& number : list) numbers.push_back(number.at("as_int").get<int64_t>());
+  for (const json& number : list) numbers.push_back(whole(number.at("as_int")));
   return numbers;
 }
 
@@ -151,11 +152,11 @@ at::Tensor TensorFolder::load(const std::string& name) {
     const auto [known, inserted] = tensors_.try_emplace(item.dump());
     if (!inserted) return known->second;
     const json& meta = item.at("tensor_meta");
-    const at::ScalarType dtype = scalar_type(meta.at("dtype").get<int64_t>());
-    if (layout(meta.at("layout").get<int64_t>()) != c10::kStrided)
+    const at::ScalarType dtype = scalar_type(whole(meta.at("dtype")));
+    if (layout(whole(meta.at("layout"))) != c10::kStrided)
       archive_.refuse(what + " is not strided; only strided tensors can be read");
     const std::vector<int64_t> sizes = plain_numbers(meta.at("sizes")), strides = plain_numbers(meta.at("strides"));
-    const auto offset = meta.at("storage_offset").at("as_int").get<int64_t>();
+    const auto offset = whole(meta.at("storage_offset").at("as_int"));
     const auto negative = [](int64_t x) { return x < 0; };
     if (sizes.size() != strides.size() || std::any_of(sizes.begin(), sizes.end(), negative) ||
         std::any_of(strides.begin(), strides.end(), negative) || offset < 0)
@@ -178,6 +179,13 @@ at::Tensor TensorFolder::load(const std::string& name) {
   } catch (const Error& error) {
     archive_.refuse(what + ": " + error.what());
   }
+}
+
+int64_t whole(const json& value) {
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
+  if (!value.is_number_integer() || too_large)
+    throw json::type_error::create(302, "expected a whole number, not " + value.dump().substr(0, 40), &value);
+  return value.get<int64_t>();
 }
 
 at::ScalarType scalar_type(int64_t number) {

@@ -77,6 +77,10 @@ class TensorFolder {
   std::map<std::string, at::Tensor> tensors_;  // by their whole entry in the list
 };
 
+/// A whole number of the archive's JSON. Throws json::exception for anything else, also for a fraction, which
+/// get<int64_t>() would cut off, and for a number that int64_t does not have.
+int64_t whole(const nlohmann::json& value);
+
 /// Convert the schema's numbers for element types, layouts and memory formats, which differ from c10's. Throw Error for
 /// an unknown number.
 at::ScalarType scalar_type(int64_t number);

@@ -120,7 +120,7 @@ graph::Argument number_list(const json& items, const c10::Argument& formal, cons
   return argument;
 }
 
-c10::IValue read_int(const json& value) { return value.get<int64_t>(); }
+c10::IValue read_int(const json& value) { return whole(value); }
 c10::IValue read_float(const json& value) { return real(value); }
 c10::IValue read_bool(const json& value) { return value.get<bool>(); }
 c10::IValue read_string(const json& value) { return value.get<std::string>(); }
@@ -143,9 +143,9 @@ std::optional<c10::IValue> read_constant(const std::string& tag, const json& val
   if (tag == "as_string") return read_string(value);
   if (tag == "as_complex") return read_complex(value);
   if (tag == "as_device") return read_device(value);
-  if (tag == "as_scalar_type") return static_cast<int64_t>(scalar_type(value.get<int64_t>()));
-  if (tag == "as_layout") return static_cast<int64_t>(layout(value.get<int64_t>()));
-  if (tag == "as_memory_format") return static_cast<int64_t>(memory_format(value.get<int64_t>()));
+  if (tag == "as_scalar_type") return static_cast<int64_t>(scalar_type(whole(value)));
+  if (tag == "as_layout") return static_cast<int64_t>(layout(whole(value)));
+  if (tag == "as_memory_format") return static_cast<int64_t>(memory_format(whole(value)));
   return std::nullopt;
 }
 

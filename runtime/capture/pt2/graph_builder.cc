@@ -114,14 +114,14 @@ const json& graph_argument(const json& node, size_t index) {
 
 graph::Value value_of_meta(const json& meta) {
   graph::Value value;
-  value.dtype = scalar_type(meta.at("dtype").get<int64_t>());
+  value.dtype = scalar_type(whole(meta.at("dtype")));
   value.requires_grad = meta.at("requires_grad").get<bool>();
   for (const json& size : meta.at("sizes")) {
     int64_t number = 0;
     if (size.contains("as_int"))
-      number = size["as_int"].get<int64_t>();
+      number = whole(size["as_int"]);
     else if (const json& hint = size.at("as_expr").at("hint"); hint.is_object() && hint.contains("as_int"))
-      number = hint["as_int"].get<int64_t>();
+      number = whole(hint["as_int"]);
     value.sizes.push_back(number);
   }
   return value;
@@ -294,7 +294,7 @@ int32_t GraphBuilder::add_autocast(const json& node, int32_t outer) {
   graph::AutocastRegion region;
   region.device = c10::kCPU;  // as everywhere in the program; the default dtype is the original device's
   region.dtype = device.is_cpu() ? at::kBFloat16 : at::kHalf;
-  if (argument(1).contains("as_scalar_type")) region.dtype = scalar_type(argument(1)["as_scalar_type"].get<int64_t>());
+  if (argument(1).contains("as_scalar_type")) region.dtype = scalar_type(whole(argument(1)["as_scalar_type"]));
   region.enabled = argument(2).at("as_bool").get<bool>();
   region.cache = argument(3).contains("as_none") || argument(3).at("as_bool").get<bool>();
   region.outer = outer;

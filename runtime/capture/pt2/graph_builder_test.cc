@@ -9,6 +9,7 @@
 #include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::capture::pt2 {
 namespace {
@@ -67,6 +68,16 @@ TEST(GraphBuilder, NumbersForTensorsAreNumbersToTypePromotion) {
   const Tensors out = run(nodes, "[" + tensor("q") + "]", sample().to(at::kHalf));
   EXPECT_EQ(out[0].scalar_type(), at::kHalf);
   EXPECT_EQ(out[0].item<double>(), 3 * 2.5 * 3);
+}
+
+// A fraction is not cut off, and a number that int64_t does not have is not converted.
+TEST(GraphBuilder, WholeNumbersAreWhole) {
+  for (const char* number : {"2.5", "1e30", "18446744073709551615", "true"}) {
+    const std::string add =
+        "[['torch.ops.aten.add.Tensor', 'a', {'self': {'as_tensor': {'name': 'x'}}, 'other': {'as_int': " +
+        std::string(number) + "}}, [{'as_tensor': {'name': 'a'}}]]]";
+    plumbline::testing::expect_part(refusal(add), "expected a whole number, not ");
+  }
 }
 
 TEST(GraphBuilder, ConstantsTakeTheTypeThatTheSchemaAsksFor) {

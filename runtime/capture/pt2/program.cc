@@ -47,8 +47,8 @@ class Loader {
  private:
   void read_versions(const json& model) {
     const json& version = model.at("schema_version");
-    const auto major = whole(version.at("major"));
-    program_.schema_version = std::to_string(major) + "." + std::to_string(whole(version.at("minor")));
+    const auto major = pt2::whole(version.at("major"));
+    program_.schema_version = std::to_string(major) + "." + std::to_string(pt2::whole(version.at("minor")));
     program_.torch_version = model.value("torch_version", "");
     if (major != kSchemaMajor)
       archive_.refuse("written with schema version " + program_.schema_version + " (torch " + program_.torch_version +

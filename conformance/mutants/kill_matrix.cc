@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 #include <sstream>
 
@@ -64,9 +65,8 @@ std::string_view kill_name(Kill kill) {
 Kill parse_kill(std::string_view text) {
   for (const auto& [kill, name] : kNames)
     if (name == text) return kill;
-  std::string names;
-  for (const auto& [kill, name] : kNames) names += (names.empty() ? "" : ", ") + std::string(name);
-  throw InputError("'" + std::string(text) + "' is not an outcome of a mutant; expected one of " + names);
+  throw InputError("'" + std::string(text) + "' is not an outcome of a mutant; expected one of " +
+                   join(kNames | std::views::values));
 }
 
 char kill_symbol(Kill kill) { return ".-osXET"[static_cast<int>(kill)]; }

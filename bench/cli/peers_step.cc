@@ -15,7 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 
 namespace plumbline::bench {
 namespace {

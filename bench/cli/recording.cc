@@ -8,7 +8,7 @@
 #include "conformance/report/context.h"
 #include "runtime/io/write_file.h"
 #ifdef PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 #endif
 
 namespace plumbline::bench {

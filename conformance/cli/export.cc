@@ -1,6 +1,6 @@
 // plumbline export: writes cases as files that any language can read.
 #include "conformance/cli/commands.h"
-#include "conformance/cli/corpus_option.h"
+#include "conformance/cli/options/corpus_option.h"
 
 namespace plumbline::cli {
 

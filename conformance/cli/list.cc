@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
-#include "conformance/cli/corpus_option.h"
+#include "conformance/cli/options/corpus_option.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "conformance/judge/verdict.h"

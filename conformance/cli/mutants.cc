@@ -1,7 +1,7 @@
 // plumbline mutants: the faults that can be injected, and the cases that kill them.
 #include "conformance/cli/commands.h"
-#include "conformance/cli/corpus_option.h"
-#include "conformance/cli/named_runs.h"
+#include "conformance/cli/options/corpus_option.h"
+#include "conformance/cli/options/named_runs.h"
 #include "runtime/error.h"
 
 namespace plumbline::cli {

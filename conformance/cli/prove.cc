@@ -1,8 +1,8 @@
 // plumbline prove: shows that a pipelined run is the same computation as the unsplit model's.
 #include "conformance/cli/commands.h"
-#include "conformance/cli/corpus_option.h"
-#include "conformance/cli/named_runs.h"
-#include "conformance/cli/program_options.h"
+#include "conformance/cli/options/corpus_option.h"
+#include "conformance/cli/options/named_runs.h"
+#include "conformance/cli/options/program_options.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 

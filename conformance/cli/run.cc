@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "conformance/cli/commands.h"
-#include "conformance/cli/corpus_option.h"
-#include "conformance/cli/named_runs.h"
-#include "conformance/cli/program_options.h"
+#include "conformance/cli/options/corpus_option.h"
+#include "conformance/cli/options/named_runs.h"
+#include "conformance/cli/options/program_options.h"
 #include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"

@@ -1,6 +1,6 @@
 // plumbline split: cuts a program from Python into stages, and prints, draws or saves them.
 #include "conformance/cli/commands.h"
-#include "conformance/cli/program_options.h"
+#include "conformance/cli/options/program_options.h"
 
 namespace plumbline::cli {
 

@@ -16,7 +16,7 @@
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 #endif
 
 namespace plumbline::program {

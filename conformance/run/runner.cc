@@ -28,7 +28,7 @@
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/nccl/library.h"
 #if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #endif
 

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "runtime/io/regular_file.h"
-#include "runtime/io/write_file.h"
 
 namespace plumbline {
 

@@ -12,7 +12,7 @@
 #include "runtime/testing/mpi_session.h"
 #include "runtime/testing/spawn.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 
 namespace plumbline::testing {
 namespace {

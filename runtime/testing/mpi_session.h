@@ -1,7 +1,7 @@
 // For tests of MPI's features; they belong only to binaries with gtest_mpi_main.cc.
 #pragma once
 
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 
 namespace plumbline::testing {
 

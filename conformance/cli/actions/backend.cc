@@ -11,7 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #endif
 

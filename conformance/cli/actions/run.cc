@@ -11,7 +11,7 @@
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 #endif
 
 namespace plumbline::cli {

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "conformance/cli/actions/execute.h"
-#include "conformance/cli/drawing.h"
+#include "conformance/cli/options/drawing.h"
 #include "conformance/program/prepare.h"
 #include "runtime/split/io/pipe_dot.h"
 #include "runtime/split/io/print.h"

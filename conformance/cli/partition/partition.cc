@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/cli/commands.h"
-#include "conformance/cli/drawing.h"
+#include "conformance/cli/options/drawing.h"
 #include "conformance/cli/partition/partition_source.h"
 #include "conformance/cli/partition/partition_table.h"
 #include "conformance/cli/partition/partition_words.h"

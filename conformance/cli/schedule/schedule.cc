@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/options/skip_option.h"
 #include "conformance/cli/schedule/lowering_options.h"
 #include "conformance/cli/schedule/schedule_options.h"
-#include "conformance/cli/skip_option.h"
 #include "conformance/report/svg/schedule_grid.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"

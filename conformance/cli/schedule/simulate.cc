@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/options/skip_option.h"
 #include "conformance/cli/schedule/schedule_options.h"
 #include "conformance/cli/schedule/simulate_report.h"
-#include "conformance/cli/skip_option.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/svg/timeline_svg.h"

@@ -1,4 +1,4 @@
-#include "conformance/cli/program_options.h"
+#include "conformance/cli/options/program_options.h"
 
 #include "runtime/error.h"
 

@@ -14,8 +14,8 @@
 #include "runtime/error.h"
 #include "runtime/transport/errors.h"
 #include "runtime/transport/mailbox.h"
-#include "runtime/transport/mpi.h"
-#include "runtime/transport/mpi_common.h"
+#include "runtime/transport/mpi/mpi.h"
+#include "runtime/transport/mpi/mpi_common.h"
 #include "runtime/transport/slot_pool.h"
 
 namespace plumbline::transport {

@@ -1,4 +1,4 @@
-#include "conformance/cli/skip_option.h"
+#include "conformance/cli/options/skip_option.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "conformance/cli/drawing.h"
+#include "conformance/cli/options/drawing.h"
 
 #include <fstream>
 

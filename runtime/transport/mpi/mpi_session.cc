@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "runtime/error.h"
-#include "runtime/transport/mpi.h"
-#include "runtime/transport/mpi_common.h"
+#include "runtime/transport/mpi/mpi.h"
+#include "runtime/transport/mpi/mpi_common.h"
 
 namespace plumbline::transport {
 

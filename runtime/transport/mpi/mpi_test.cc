@@ -1,5 +1,5 @@
 // Features of MPI alone; every rank of the job runs each test.
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 
 #include <gtest/gtest.h>
 

@@ -115,6 +115,19 @@ std::string nccl_text(const transport::nccl::LibraryChoice& choice, bool needed)
   }
 }
 
+/// Without room there mpirun does not end, nor say why.
+std::string room_in_temporary_folder() {
+  constexpr uintmax_t kMegabyte = 1'000'000, kNeeded = 64 * kMegabyte;
+  const TemporaryFolder writable;
+  const fs::path folder = writable.path().parent_path();
+  const uintmax_t room = fs::space(folder).available;
+  const std::string found = folder.string() + ", " + std::to_string(room / kMegabyte) + " MB free";
+  if (room < kNeeded)
+    throw Error(found + ", expected at least " + std::to_string(kNeeded / kMegabyte) +
+                " MB for messages between ranks and for cases; free some, or set TMPDIR to another folder");
+  return found;
+}
+
 /// The examination of a backend, step by step.
 class BackendExamination {
  public:
@@ -304,6 +317,7 @@ class BackendExamination {
 int examine_machine(const std::string& nccl, std::ostream& out) {
   const auto choice = transport::nccl::parse_library_choice(nccl);
   Steps steps(out);
+  steps.on_its_own("temporary folder", [] { return room_in_temporary_folder(); });
   steps.on_its_own("mpirun", [] {
     return first_line(
         output_of({"mpirun", "--version"}, "install Open MPI or MPICH; without it there is --transport threads"));

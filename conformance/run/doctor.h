@@ -6,8 +6,9 @@
 
 namespace plumbline::conformance {
 
-/// mpirun, more ranks than cores, LibTorch, CUDA, NCCL, Python. `nccl`: for transport::nccl::parse_library_choice();
-/// only if it is not empty must there be one. Returns the exit code: 1 when a step failed.
+/// The temporary folder, mpirun, more ranks than cores, LibTorch, CUDA, NCCL, Python. `nccl`: for
+/// transport::nccl::parse_library_choice(); only if it is not empty must there be one. Returns the exit code: 1 when a
+/// step failed.
 int examine_machine(const std::string& nccl, std::ostream& out);
 
 /// A backend as --backend names it, from its file to the first comparison of a result. Steps that depend on a failed

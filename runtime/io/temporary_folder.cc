@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "runtime/error.h"
@@ -24,7 +26,8 @@ TemporaryFolder::TemporaryFolder() : TemporaryFolder(system_folder()) {}
 
 TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) {
   std::string name = (parent / "plumbline.XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Error("cannot create a temporary folder at " + name);
+  if (mkdtemp(name.data()) == nullptr)
+    throw Error("cannot create a temporary folder at " + name + ": " + std::strerror(errno));
   path_ = name;
 }
 

@@ -7,6 +7,7 @@
 
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
+#include "conformance/backend/flight/rank_flight.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/rank_files.h"
 #include "conformance/plan/plan.h"
@@ -22,7 +23,7 @@
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI
-#include "runtime/transport/mpi.h"
+#include "runtime/transport/mpi/mpi.h"
 #endif
 
 namespace plumbline::conformance {
@@ -81,8 +82,9 @@ std::optional<TensorMap> run_on_threads(const reference::Case& c, const EngineCa
   std::vector<RankResults> ranks(options.schedule.ranks.size());
   transport::run_thread_ranks(static_cast<int>(ranks.size()), [&](transport::Transport& transport) {
     at::set_num_threads(1);
-    ranks[transport.rank()] = {rank_text(transport.rank()),
-                               reference::to_host(run_case_on_rank(c, transport, options))};
+    with_flight_log(transport, transport::Deadline::patient(options.timeout), [&](transport::Transport& logged) {
+      ranks[transport.rank()] = {rank_text(transport.rank()), reference::to_host(run_case_on_rank(c, logged, options))};
+    });
   });
   return merge_results(ranks);
 }
@@ -139,12 +141,13 @@ int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
       throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
                        std::to_string(stages) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
     const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-    const int code = hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
+    return hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
+      std::optional<TensorMap> results;
       // Rank 0 may still be judging the schedule before.
-      transport::barrier(*transport, transport::Deadline::patient(how.timeout));
-      return run_on_transport(*transport, one, how);
+      with_flight_log(*transport, transport::Deadline::patient(how.timeout),
+                      [&](transport::Transport& logged) { results = run_on_transport(logged, one, how); });
+      return results;
     });
-    return code;
   } catch (const InputError& error) {
     // Every rank found the same: all leave MPI in good order, one tells.
     if (mpi.rank() == 0) std::fprintf(stderr, "plumbline: %s\n", error.what());

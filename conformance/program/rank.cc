@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "conformance/backend/flight/rank_flight.h"
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
@@ -128,9 +129,7 @@ TensorMap results_of(const engine::Engine& engine, const engine::StepResult& ste
   return results;
 }
 
-}  // namespace
-
-TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step) {
+TensorMap run_step(transport::Transport& transport, const ProgramStep* step) {
   const std::string text = transport::broadcast_text(transport, step ? describe_step(*step).dump() : "", patient(0));
   const nlohmann::json description = nlohmann::json::parse(text);
   const double timeout = description["timeout"];
@@ -156,6 +155,15 @@ TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* s
   TensorMap results;
   for (const auto& bytes : all)
     results.merge(decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results"));
+  return results;
+}
+
+}  // namespace
+
+TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step) {
+  TensorMap results;
+  conformance::with_flight_log(transport, patient(0),
+                               [&](transport::Transport& logged) { results = run_step(logged, step); });
   return results;
 }
 

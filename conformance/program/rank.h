@@ -24,7 +24,7 @@ struct ProgramStep {
 };
 
 /// Executes the step; every rank of `transport` must call it. `step` is null except on rank 0. The step is a forward
-/// only unless PreparedProgram::has_backward.
+/// only unless PreparedProgram::has_backward. A TimeoutError says who waited for whom (with_flight_log()).
 ///
 /// Rank 0 returns the results of all ranks: output.<m>.<i> (output i of micro-batch m), loss.<m>, grad.<name> (divided
 /// by the number of micro-batches) and buffer.<name>; the other ranks return an empty map. A complex tensor becomes a

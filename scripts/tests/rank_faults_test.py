@@ -17,6 +17,7 @@ from pathlib import Path
 
 PROGRAM = os.environ['PLUMBLINE']
 LIBRARY = os.environ['HOSTILE_MPI_FILE']
+MODEL = str(Path(__file__).parents[2] / 'runtime/capture/pt2/testdata/tied/model.pt2')
 IN_FULL = bool(os.environ.get('PLUMBLINE_IN_FULL'))
 SECONDS = 300  # until a run has hung
 FIRST, SECOND = 'exact-mlp-sum', 'exact-mlp-mean'
@@ -99,6 +100,15 @@ class RankFaults(unittest.TestCase):
         self.assertEqual([(v['case'], v['status']) for v in verdicts], [(FIRST, 'pass')])
         self.assertIn('+ pass 1   ? not-run 1', checked.stdout)
         self.assertIn('the folder is consistent', checked.stdout)
+
+    def test_a_program_names_who_waits(self):
+        """The first two messages of rank 1 answer rank 0's measurement of the clock."""
+        environment = {**os.environ, 'HOSTILE_MPI': 'dropped 1'}
+        words = ['run', '--program', MODEL, '--stages', '2', '--schedule', 'gpipe', '--transport', 'mpi', '--timeout', '3', '--launcher',
+                 'mpirun -n {np} env LD_PRELOAD=' + LIBRARY]
+        ran = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=SECONDS, env=environment)
+        self.assertEqual(ran.returncode, 1, ran.stdout + ran.stderr)
+        self.assertRegex(ran.stdout + ran.stderr, 'rank 0.*: no message from rank 1 within 3 s: .*; rank 0 waits for rank 1')
 
     @unittest.skipUnless(IN_FULL, 'in scripts/nightly')
     def test_a_rank_that_stops_after_the_last_case_costs_none(self):

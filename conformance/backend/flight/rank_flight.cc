@@ -14,6 +14,9 @@
 #include "runtime/transport/host_name.h"
 
 namespace plumbline::conformance {
+
+using transport::flight::FlightLog;
+
 namespace {
 
 /// How long a rank whose wait has ended by its deadline waits for the logs of the others.
@@ -33,6 +36,15 @@ Hosts find_hosts(transport::Transport& transport, const std::string& own, const 
   return {transport::broadcast_text(transport, own, deadline), transport::agree_on(transport, several, deadline) != 0};
 }
 
+/// Null if `make` throws Error: a rank without a log still answers that it has none.
+std::unique_ptr<FlightLog> make_log(const std::function<std::unique_ptr<FlightLog>()>& make) {
+  try {
+    return make();
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 RankFlight::RankFlight(transport::Transport& inner, const std::filesystem::path& out,
@@ -43,23 +55,41 @@ RankFlight::RankFlight(transport::Transport& inner, const std::filesystem::path&
   if (inner.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
   const std::string own = transport::host_name();
   const Hosts hosts = find_hosts(inner, own, patience);
-  const double ahead = hosts.several ? transport::correction(transport::measure_clock_offset(inner, patience)) : 0;
-  try {
-    log_ = own == hosts.of_rank_0 ? std::make_unique<transport::flight::FlightLog>(file)
-                                  : std::make_unique<transport::flight::FlightLog>();
-  } catch (const Error&) {
-    // Without a log this rank still answers that it has none.
-  }
-  if (hosts.several) {
-    shared_ = std::make_unique<transport::flight::SharedFlights>(inner, log_.get(), ahead);
-    inner_ = shared_.get();
-  }
+  log_ = make_log(
+      [&] { return own == hosts.of_rank_0 ? std::make_unique<FlightLog>(file) : std::make_unique<FlightLog>(); });
+  if (hosts.several) share(patience);
+  record();
+}
+
+RankFlight::RankFlight(transport::Transport& inner, const transport::Deadline& patience) : inner_(&inner) {
+  log_ = make_log([] { return std::make_unique<FlightLog>(); });
+  share(patience);
+  record();
+}
+
+void RankFlight::share(const transport::Deadline& patience) {
+  const double ahead = transport::correction(transport::measure_clock_offset(*inner_, patience));
+  shared_ = std::make_unique<transport::flight::SharedFlights>(*inner_, log_.get(), ahead);
+  inner_ = shared_.get();
+}
+
+void RankFlight::record() {
   if (log_) recorded_ = transport::flight::record_flight(*inner_, *log_);
 }
 
 std::string RankFlight::told(const std::filesystem::path& page) {
   return told_waits(shared_ ? shared_->ask(kForAnswers) : read_flights(out_, inner_->size()), /*killed=*/false, out_,
                     page);
+}
+
+void with_flight_log(transport::Transport& inner, const transport::Deadline& patience,
+                     const std::function<void(transport::Transport&)>& work) {
+  RankFlight flight(inner, patience);
+  try {
+    work(flight.transport());
+  } catch (const TimeoutError& error) {
+    throw TimeoutError(error.what() + flight.told());
+  }
 }
 
 }  // namespace plumbline::conformance

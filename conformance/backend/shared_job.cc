@@ -13,18 +13,22 @@
 
 namespace plumbline::conformance {
 
-Job share_job(transport::Transport& transport, const Job& job, bool add_corpus, const transport::Deadline& deadline) {
-  nlohmann::json message;
-  if (transport.rank() == 0) {
-    message = {{"job", job_text(job)}, {"corpus", nlohmann::json::array()}};
-    if (add_corpus && !job.corpus.empty())
-      for (const CaseText& file : read_case_texts(job.corpus)) message["corpus"].push_back({file.name, file.text});
-  }
-  message = nlohmann::json::parse(transport::broadcast_text(transport, message.dump(), deadline));
+Job share_job(transport::Transport& transport, const Job& job, const transport::Deadline& deadline) {
+  const std::string text = transport.rank() == 0 ? job_text(job) : "";
+  return parse_job(transport::broadcast_text(transport, text, deadline), "the job from rank 0");
+}
+
+void share_cases(transport::Transport& transport, const std::filesystem::path& folder,
+                 const transport::Deadline& deadline) {
+  const bool reads = transport.rank() == 0;
+  nlohmann::json sent = nlohmann::json::array();
+  if (reads && !folder.empty())
+    for (const CaseText& file : read_case_texts(folder)) sent.push_back({file.name, file.text});
+  const nlohmann::json received = nlohmann::json::parse(transport::broadcast_text(transport, sent.dump(), deadline));
+  if (reads) return;
   std::vector<CaseText> files;
-  for (const nlohmann::json& file : message["corpus"]) files.push_back({file[0], file[1]});
+  for (const nlohmann::json& file : received) files.push_back({file[0], file[1]});
   add_cases(files);
-  return parse_job(message["job"], "the job from rank 0");
 }
 
 void write_of_all_ranks(transport::Transport& transport, const std::string& bytes,

@@ -11,11 +11,14 @@
 
 namespace plumbline::conformance {
 
-/// Returns rank 0's job on every rank. With `add_corpus`, the cases of Job::corpus, which rank 0 reads, are then in the
-/// corpus of every rank; without, they are there already. `job` of the other ranks is ignored. Rank 0 may be
-/// judging results before it calls this, so that the others need a patient deadline. Throws InputError on rank 0 for
-/// files that cannot be read.
-Job share_job(transport::Transport& transport, const Job& job, bool add_corpus, const transport::Deadline& deadline);
+/// Returns rank 0's job on every rank; `job` of the other ranks is ignored. Rank 0 may be judging results before it
+/// calls this, so that the others need a patient deadline.
+Job share_job(transport::Transport& transport, const Job& job, const transport::Deadline& deadline);
+
+/// Adds the cases that rank 0 has added from `folder` to the corpus of the other ranks, which need no such folder.
+/// Nothing if it is empty on rank 0. Throws InputError on rank 0 for files that cannot be read.
+void share_cases(transport::Transport& transport, const std::filesystem::path& folder,
+                 const transport::Deadline& deadline);
 
 /// Writes the bytes of every rank to rank 0's file system, each to `path_of(rank)`, and creates the folders. All ranks
 /// call it; rank 0 returns when every rank has delivered its bytes, or throws TimeoutError, which names the rank that

@@ -48,6 +48,7 @@ int list_profiles(bool json) {
 }
 
 int list(const ListOptions& options) {
+  conformance::add_cases(options.corpus);
   if (options.profiles) return list_profiles(options.json);
   const std::vector<reference::Case> cases = options.case_glob.empty()
                                                  ? conformance::profile(options.profile)

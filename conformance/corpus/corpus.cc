@@ -79,7 +79,9 @@ void add_cases(std::span<const CaseText> files) {
   for (const CaseText& file : files) all_files().read(file.text, file.name);
 }
 
-void add_cases(const std::filesystem::path& folder) { add_cases(read_case_texts(folder)); }
+void add_cases(const std::filesystem::path& folder) {
+  if (!folder.empty()) add_cases(read_case_texts(folder));
+}
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {

@@ -59,7 +59,7 @@ struct RunOptions {
   BackendSpec backend;
   std::string launcher;                 ///< the option, which `backend` has taken over; empty: not given
   std::vector<std::string> started_by;  ///< the launcher of which this process is a rank; empty: it is none
-  std::filesystem::path corpus;         ///< the user's folder of cases, already added (corpus.h); empty: none
+  std::filesystem::path corpus;         ///< the user's folder of cases, to be added (corpus.h); empty: none
   std::filesystem::path report = "plumbline-report";
   bool resume = false;            ///< continue the interrupted run in `report`
   std::filesystem::path waivers;  ///< empty: nothing is waived

@@ -12,6 +12,7 @@
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/runtime.h"
 #include "conformance/backend/shared_job.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/plan/own_models.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/baseline_runs.h"
@@ -120,6 +121,7 @@ std::unique_ptr<Backend> backend_of(const BackendSpec& spec, TransportKind trans
 
 /// Null when the backend does not describe itself or there is no NCCL to take, which is told on stderr.
 std::unique_ptr<Prepared> prepared(const RunOptions& given) {
+  add_cases(given.corpus);
   auto run = std::make_unique<Prepared>(Prepared{given, built_models(given.seed), {}, {}});
   RunOptions& options = run->options;
   if (options.backend.foreign) {
@@ -238,6 +240,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         if (options.resume)
           throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
+        add_cases(options.corpus);
         models = built_models(options.seed);
         plan = make_plan(options, *models, mpi.size());
         if (find_nccl(options)) {
@@ -253,6 +256,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
     }
     code = agree(code);
     if (code != 0) return code;
+    share_cases(*transport, options.corpus, patient());
 
     // All ranks have the same command line.
     const TransportKind kind = options.selection.transport.value_or(TransportKind::Mpi);
@@ -263,7 +267,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
              : nullptr;
     const Runtime runtime(nccl ? over_nccl.get() : transport.get());
     const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), kind);
-    const auto shared = [&](const Job& job) { return share_job(*transport, job, /*add_corpus=*/false, patient()); };
+    const auto shared = [&](const Job& job) { return share_job(*transport, job, patient()); };
     const auto groups = static_cast<size_t>(agree(static_cast<int>(plan.groups.size())));
     for (size_t g = 0; g < groups; ++g) {
       runtime.run(shared(session ? plan.groups[g].job : Job()), results, [&](const JobEvent& event) {

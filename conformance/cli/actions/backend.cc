@@ -26,7 +26,7 @@ int describe() {
 /// The job, whose cases are then in the corpus.
 conformance::Job read_job(const BackendCommand& options) {
   conformance::Job job = conformance::read_job(options.job);
-  if (!job.corpus.empty()) conformance::add_cases(job.corpus);
+  conformance::add_cases(job.corpus);
   return job;
 }
 
@@ -45,9 +45,10 @@ void print_event(const conformance::JobEvent& event) {
 /// Rank 0 reads the job, so that its host alone needs the file.
 void run_as_rank(const BackendCommand& options, transport::MpiSession& mpi) {
   const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
-  const conformance::Job job =
-      conformance::share_job(*transport, mpi.rank() == 0 ? conformance::read_job(options.job) : conformance::Job(),
-                             /*add_corpus=*/true, transport::Deadline::patient({}));
+  const auto patient = [] { return transport::Deadline::patient({}); };
+  const conformance::Job job = conformance::share_job(
+      *transport, mpi.rank() == 0 ? read_job(options) : conformance::Job(), patient());
+  conformance::share_cases(*transport, job.corpus, patient());
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
   const std::unique_ptr<transport::Transport> over_nccl =

@@ -48,6 +48,7 @@ int execute_export(const ExportCommand& options) {
   const bool locks = !options.lock.empty() || !options.check_lock.empty();
   if (options.out.empty() && !locks)
     throw InputError("export: nowhere to write to; give -o DIR, or --lock or --check-lock");
+  conformance::add_cases(options.corpus);
   at::set_num_threads(1);  // expected results are summed in the ranks' order
   const TemporaryFolder scratch;
   conformance::ExportRequest request;

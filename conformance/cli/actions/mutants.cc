@@ -40,6 +40,7 @@ int list(const MutantsCommand& options) {
 
 /// The runs of the profile, with ranks as threads.
 std::vector<conformance::RunId> places(conformance::RunOptions options) {
+  conformance::add_cases(options.corpus);
   options.selection.transport = conformance::TransportKind::Threads;
   options.selection.profile = options.selection.profile_or_default();
   std::vector<conformance::RunId> places;

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "conformance/cli/actions/execute.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/proof/program/prove_program.h"
 #include "conformance/proof/prove_cases.h"
@@ -15,6 +16,7 @@ int execute_prove(const ProveCommand& command) {
   at::set_num_threads(1);
   if (command.of_program) return proof::prove_program(command.program, command.cases.claim, std::cout);
   const conformance::RunOptions& run = command.cases.run;
+  conformance::add_cases(run.corpus);
   if (command.whole_step)
     return proof::prove_steps({run.selection.case_glob, run.microbatches, run.seed, command.cases.certificate},
                               std::cout);

@@ -4,23 +4,14 @@
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
-#include <string>
-
-#include "conformance/corpus/corpus.h"
 
 namespace plumbline::cli {
 
-/// Adds --corpus. Parsing adds the folder's cases to the corpus and stores the folder in `folder`, which must live as
-/// long as the command.
+/// Adds --corpus. Parsing stores the folder in `folder`, which must live as long as the command; the command adds its
+/// cases (add_cases()). Under mpirun rank 0's host alone needs the folder.
 inline CLI::Option* add_corpus_option(CLI::App& command, std::filesystem::path& folder) {
   return command
-      .add_option_function<std::string>(
-          "--corpus",
-          [&folder](const std::string& given) {
-            conformance::add_cases(given);
-            folder = given;
-          },
-          "Also the cases of your own in this folder: of every *.toml in it (docs/corpus.md)")
+      .add_option("--corpus", folder, "Also the cases of your own in this folder: of every *.toml in it (docs/corpus.md)")
       ->type_name("DIR");
 }
 

@@ -7,6 +7,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
 #include "conformance/judge/verdict.h"
+#include "reference/models/parts/identity.h"
 
 namespace plumbline::cli {
 namespace {
@@ -55,7 +56,7 @@ int list(const ListOptions& options) {
                                                  : conformance::select(conformance::corpus(), options.case_glob);
   if (options.json) {
     nlohmann::json all = nlohmann::json::array();
-    for (const reference::Case& c : cases)
+    for (const reference::Case& c : cases) {
       all.push_back({{"id", c.id},
                      {"title", c.title},
                      {"why", c.why},
@@ -65,15 +66,23 @@ int list(const ListOptions& options) {
                      {"microbatches", c.microbatches},
                      {"features", conformance::features_of(c)},
                      {"steps", c.steps.size()}});
+      if (const auto test = models::identity_test(c))
+        all.back()["identity_test"] = {{"degree", test->loss_degree}, {"values", test->values}};
+    }
     std::printf("%s\n", all.dump(2).c_str());
     return 0;
   }
   size_t width = 0;
   for (const reference::Case& c : cases) width = std::max(width, c.id.size());
-  for (const reference::Case& c : cases)
+  const int indent = static_cast<int>(width + 12);
+  for (const reference::Case& c : cases) {
     std::printf("%-*s  %-10s  %s\n%*s  catches: %s\n", static_cast<int>(width), c.id.c_str(),
-                std::string(reference::to_string(c.truth)).c_str(), c.title.c_str(), static_cast<int>(width + 12), "",
-                c.why.c_str());
+                std::string(reference::to_string(c.truth)).c_str(), c.title.c_str(), indent, "", c.why.c_str());
+    if (const auto test = models::identity_test(c))
+      std::printf("%*s  degree %d, leaves from %lld numbers: with one seed a wrong polynomial passes with probability %.3f\n",
+                  indent, "", test->loss_degree, static_cast<long long>(test->values),
+                  models::pass_bound(test->loss_degree, test->values));
+  }
   return 0;
 }
 

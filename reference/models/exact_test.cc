@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string>
 
+#include "reference/models/parts/identity.h"
 #include "reference/models/zoo.h"
 #include "reference/named_tensors.h"
 #include "reference/sum_of.h"
@@ -80,7 +81,7 @@ bool is_only_summed(const std::string& name) {
   for (const char* one :
        {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere", "exact-loss-inside",
         "exact-dict-loss", "exact-loss-view", "exact-begins-with-sum", "exact-begins-with-expand", "exact-lengths",
-        "exact-attention-lengths", "exact-encoder-decoder-lengths"})
+        "exact-attention-lengths", "exact-encoder-decoder-lengths", "exact-polynomial", "exact-polynomial-shared"})
     if (name == one) return true;
   return false;
 }
@@ -162,10 +163,15 @@ void expect_whole_and_dense(const std::string& name, reference::Dtype dtype, ref
   EXPECT_LT(static_cast<double>(zeros), 0.6 * static_cast<double>(numbers)) << name << " seed " << seed;
 }
 
+/// In float32 the leaves of the polynomials are drawn from five numbers, of which columns often add up to 0.
+reference::Dtype dtype_of(const std::string& name) {
+  return name.starts_with("exact-polynomial") ? reference::Dtype::F64 : reference::Dtype::F32;
+}
+
 TEST_P(ExactModel, GradientsAreWholeAndNotMostlyZero) {
   for (const reference::LossKind kind : losses_of(GetParam()))
     for (uint64_t seed = 0; seed < seeds; ++seed)
-      expect_whole_and_dense(GetParam(), reference::Dtype::F32, kind, 8, seed);
+      expect_whole_and_dense(GetParam(), dtype_of(GetParam()), kind, 8, seed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Exact, ExactModel, ::testing::ValuesIn(exact_models()), testing::ParameterName());
@@ -185,6 +191,56 @@ TEST(ExactBf16, EverySumFits) {
 TEST(ExactBf16, GradientsAreWholeAndNotMostlyZero) {
   for (uint64_t seed = 0; seed < seeds; ++seed)
     expect_whole_and_dense("exact-mlp", reference::Dtype::BF16, reference::LossKind::Sum, rows_bf16, seed);
+}
+
+std::vector<std::string> polynomial_models() {
+  std::vector<std::string> names = exact_models();
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("exact-polynomial"); });
+  return names;
+}
+
+/// Whatever the draw is: every leaf has the largest absolute value.
+TEST(ExactPolynomials, EverySumFitsIntoADouble) {
+  for (const std::string& name : polynomial_models()) {
+    const double leaf = static_cast<double>(largest_leaf(reference::Dtype::F64));
+    const Model model = make_model(name, reference::Dtype::F64, 1);
+    {
+      const c10::NoGradGuard no_grad;
+      for (const at::Tensor& parameter : model.module->parameters()) parameter.fill_(leaf);
+    }
+    Batch batch = make_batch(name, reference::Dtype::F64, rows_f32, 1, 0);
+    batch.inputs[0].fill_(leaf);
+    Extremes extremes;
+    const Watch watch(extremes);
+    model.forward(batch.inputs)[0].sum().backward();
+    for (const at::Tensor& parameter : model.module->parameters())
+      extremes.largest = std::max(extremes.largest, parameter.grad().abs().max().item<double>());
+    EXPECT_LT(extremes.largest, 0x1p53) << name << ": " << extremes.where;
+    EXPECT_GT(extremes.largest, 0x1p50) << name << ": the leaves could be drawn from more numbers";
+  }
+}
+
+/// Along a line in the space of the leaves, differences of order `degree` are constant and not 0. From leaves of at
+/// most 2, no point of the line has one beyond the largest.
+TEST(ExactPolynomials, HaveThePublishedDegree) {
+  for (const std::string& name : polynomial_models()) {
+    const Model at = make_model(name, reference::Dtype::F32, 1), by = make_model(name, reference::Dtype::F32, 2);
+    const Batch batch = make_batch(name, reference::Dtype::F32, 8, 1, 0), step = make_batch(name, reference::Dtype::F32, 8, 2, 0);
+    const auto parameters = make_model(name, reference::Dtype::F64, 1);
+    std::vector<double> values;
+    for (int t = 0; t <= kPolynomialDegree + 1; ++t) {
+      const c10::NoGradGuard no_grad;
+      const auto origins = at.module->parameters(), directions = by.module->parameters();
+      const auto leaves = parameters.module->parameters();
+      for (size_t i = 0; i < leaves.size(); ++i) leaves[i].copy_(origins[i] + t * directions[i]);
+      values.push_back(
+          parameters.forward({(batch.inputs[0] + t * step.inputs[0]).to(at::kDouble)})[0].sum().item<double>());
+    }
+    for (int order = 1; order <= kPolynomialDegree; ++order)
+      for (size_t i = 0; i + order < values.size(); ++i) values[i] = values[i + 1] - values[i];
+    EXPECT_NE(values[0], 0) << name;
+    EXPECT_EQ(values[0], values[1]) << name;
+  }
 }
 
 /// The claim itself: one whole batch, and single rows in reverse, give the same bits.

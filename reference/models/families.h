@@ -17,6 +17,7 @@ std::vector<Family> crossing_families();     // crossings.cc: gradients with sha
 std::vector<Family> mlp_families();          // mlp.cc: chains of equal layers, real and exact
 std::vector<Family> skip_families();         // skip.cc: exact chains with values that skip stages
 std::vector<Family> border_families();       // borders.cc: values at borders of stages, real and exact
+std::vector<Family> polynomial_families();   // polynomial.cc: polynomials of uniform leaves, for identity testing
 std::vector<Family> presence_families();     // presence.cc: values that are present in some steps only
 std::vector<Family> dict_families();         // dicts.cc: outputs in a dict
 std::vector<Family> dimension_families();    // dimensions.cc: rows along a different dimension of each input

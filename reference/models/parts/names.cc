@@ -57,6 +57,8 @@ const std::vector<std::string>& model_names() {
                                                  "exact-optional-mask",
                                                  "exact-parameter-output",
                                                  "exact-passed-through",
+                                                 "exact-polynomial",
+                                                 "exact-polynomial-shared",
                                                  "exact-read-by-all",
                                                  "exact-recurrent",
                                                  "exact-relu",

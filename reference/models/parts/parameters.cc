@@ -61,6 +61,13 @@ void set_exact_parameters(torch::nn::Module& module, reference::Dtype dtype, uin
   });
 }
 
+void set_uniform_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed, int64_t max) {
+  cast(module, dtype);
+  for_each_parameter(module, [&](const at::Tensor& parameter, const std::string& name, torch::nn::Module&) {
+    fill_integers(parameter, seed, name, -max, max);
+  });
+}
+
 std::string batch_stream(int step, const std::string& what) { return "batch/" + std::to_string(step) + "/" + what; }
 
 at::Tensor exact_data(at::IntArrayRef sizes, int64_t max, reference::Dtype dtype, uint64_t seed, int step,

@@ -18,11 +18,9 @@
 namespace plumbline::bench {
 namespace {
 
-using Json = nlohmann::json;
-
 /// The medians of a file's "durations" become the costs of its stages.
-void add_durations(const Json& file, schedule::StepCosts& costs) {
-  for (const Json& entry : file.at("durations")) {
+void add_durations(const nlohmann::json& file, schedule::StepCosts& costs) {
+  for (const nlohmann::json& entry : file.at("durations")) {
     schedule::Durations& durations = costs.durations.at(entry.at("stage").get<size_t>());
     const std::string type = entry.at("type");
     const double median = entry.at("median");
@@ -72,8 +70,8 @@ StepDetails read_step_details(const conformance::JobThroughput& item, size_t ind
   for (int rank = 0; rank < ranks; ++rank) {
     const std::filesystem::path path = conformance::throughput_path(out, index, rank);
     try {
-      const Json file = Json::parse(read_file(path));
-      const Json& steps = file.at("steps");
+      const nlohmann::json file = nlohmann::json::parse(read_file(path));
+      const nlohmann::json& steps = file.at("steps");
       begins.resize(steps.size(), std::numeric_limits<double>::infinity());
       ends.resize(steps.size(), 0);
       RankDetails& times = details.ranks.emplace_back();
@@ -90,11 +88,11 @@ StepDetails read_step_details(const conformance::JobThroughput& item, size_t ind
       }
       add_durations(file, costs);
       file.at("cores").get_to(times.cores);
-      const Json& memory = file.at("memory");
+      const nlohmann::json& memory = file.at("memory");
       if (memory.is_null()) continue;
       times.peak = memory.at("peak").get<int64_t>();
       gradients.push_back(memory.at("gradients"));
-      for (const Json& entry : memory.at("activations"))
+      for (const nlohmann::json& entry : memory.at("activations"))
         costs.memory.at(entry.at("stage").get<size_t>()).activation = entry.at("bytes");
     } catch (const std::exception& error) {
       throw Error(path.string() + ": " + error.what());

@@ -79,9 +79,10 @@ int list(const ListOptions& options) {
     std::printf("%-*s  %-10s  %s\n%*s  catches: %s\n", static_cast<int>(width), c.id.c_str(),
                 std::string(reference::to_string(c.truth)).c_str(), c.title.c_str(), indent, "", c.why.c_str());
     if (const auto test = models::identity_test(c))
-      std::printf("%*s  degree %d, leaves from %lld numbers: with one seed a wrong polynomial passes with probability %.3f\n",
-                  indent, "", test->loss_degree, static_cast<long long>(test->values),
-                  models::pass_bound(test->loss_degree, test->values));
+      std::printf(
+          "%*s  degree %d, leaves from %lld numbers: with one seed a wrong polynomial passes with probability %.3f\n",
+          indent, "", test->loss_degree, static_cast<long long>(test->values),
+          models::pass_bound(test->loss_degree, test->values));
   }
   return 0;
 }

@@ -4,7 +4,9 @@
 // The degree of the data grows by 1 in each of the four linear parts, and doubles in the square: 1, 2, 3, 6, 7, 8.
 
 #include <ATen/ops/add.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/zeros.h>
 
@@ -23,39 +25,64 @@ constexpr int part_count = 8, squared_part = 3, first_shared = 0, last_shared = 
 /// With four linear parts, every sum over 16 rows fits into float64 whatever the leaves are (exact_test.cc).
 constexpr int64_t width = 2;
 
+at::Tensor turned(const at::Tensor& x) { return at::cat({x.slice(1, 1), x.slice(1, 0, 1)}, 1); }
+
 }  // namespace
 
-/// x [rows, 2] -> [rows, 2]: a linear part (child "fc"), or one that adds a bias and may then square.
+/// x [rows, 2] -> [rows, 2]. Several may share their parameters, [2, 2] and [2].
+class Mix : public torch::nn::Module {
+ public:
+  Mix(const at::Tensor& weight, const at::Tensor& bias)
+      : weight_(register_parameter("weight", weight)), bias_(register_parameter("bias", bias)) {}
+  Mix() : Mix(at::zeros({width, width}), at::zeros({width})) {}
+  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight_, bias_); }
+  std::shared_ptr<Mix> sharing() const { return std::make_shared<Mix>(weight_, bias_); }
+
+ private:
+  at::Tensor weight_, bias_;
+};
+
+/// x [rows, 2] -> [rows, 2], with a bias.
+class Shift : public torch::nn::Module {
+ public:
+  Shift() : bias_(register_parameter("bias", at::zeros({width}))) {}
+  at::Tensor forward(const at::Tensor& x) { return at::add(x, bias_); }
+
+ private:
+  at::Tensor bias_;
+};
+
+/// x [rows, 2] -> [rows, 2]: a Mix or a Shift (child "inner"), then the square, or an exchange of the columns.
 class PolynomialPart : public torch::nn::Module {
  public:
-  explicit PolynomialPart(std::shared_ptr<Linear> fc) : fc_(register_module("fc", std::move(fc))) {}
+  explicit PolynomialPart(std::shared_ptr<Mix> inner) : mix_(register_module("inner", std::move(inner))) {}
   explicit PolynomialPart(bool squares)
-      : bias_(register_parameter("bias", at::zeros({width}))), squares_(squares) {}
+      : shift_(register_module("inner", std::make_shared<Shift>())), squares_(squares) {}
   at::Tensor forward(const at::Tensor& x) {
-    if (fc_) return capture::call(fc_, x);
-    const at::Tensor sum = at::add(x, bias_);
-    return squares_ ? at::mul(sum, sum) : sum;
+    const at::Tensor h = mix_ ? capture::call(mix_, x) : capture::call(shift_, x);
+    return squares_ ? at::mul(h, h) : turned(h);
   }
 
  private:
-  std::shared_ptr<Linear> fc_;
-  at::Tensor bias_;
+  std::shared_ptr<Mix> mix_;
+  std::shared_ptr<Shift> shift_;
   bool squares_ = false;
 };
 
-/// Eight parts. With `shares`, parts 0 and 6 are one linear layer, and the output of part 0 is also added to that of
-/// part 6.
+/// Eight parts. With `shares`, parts 0 and 6 have the same parameters, and the output of part 0 is also added to that
+/// of part 6.
 class Polynomial : public torch::nn::Module {
  public:
   explicit Polynomial(bool shares)
       : parts_(register_module("layers", std::make_shared<ChildList<PolynomialPart>>())), shares_(shares) {
-    const auto shared = std::make_shared<Linear>(width, width);
+    const auto first = std::make_shared<Mix>();
     for (int i = 0; i < part_count; ++i) {
       if (i % 2 == 1)
         parts_->add(i == squared_part);
+      else if (i == first_shared)
+        parts_->add(first);
       else
-        parts_->add(i == first_shared || (shares && i == last_shared) ? shared
-                                                                      : std::make_shared<Linear>(width, width));
+        parts_->add(shares && i == last_shared ? first->sharing() : std::make_shared<Mix>());
     }
   }
   at::Tensor forward(at::Tensor x) {
@@ -82,7 +109,8 @@ Model model(reference::Dtype dtype, uint64_t seed, bool shares) {
           .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
           .input_names = {"x"},
           .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("layers", part_count)};
+          .split_points = later_children("layers", part_count),
+          .fine_split_points = halved_children("layers", part_count, {"inner", split::SplitPoint::Where::End})};
 }
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
@@ -98,8 +126,8 @@ Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
 std::vector<Family> polynomial_families() {
   using namespace polynomial_models;
   return {{"exact-polynomial", [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, false); }, batch},
-          {"exact-polynomial-shared",
-           [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, true); }, batch}};
+          {"exact-polynomial-shared", [](reference::Dtype dtype, uint64_t seed) { return model(dtype, seed, true); },
+           batch}};
 }
 
 }  // namespace plumbline::models

@@ -18,11 +18,11 @@ using models::Family;
 std::vector<Family> all_families() {
   std::vector<Family> all;
   for (auto* const families :
-       {models::mlp_families,    models::skip_families,     models::multi_io_families,  models::transformer_families,
-        models::tied_families,   models::resnet_families,   models::unet_families,      models::stash_families,
-        models::border_families, models::presence_families, models::dict_families,      models::dimension_families,
-        models::stage_families,  models::sharing_families,  models::gradient_families,  models::sequence_families,
-        models::expert_families, models::image_families,    models::auxiliary_families, models::crossing_families,
+       {models::mlp_families,       models::skip_families,     models::multi_io_families,  models::transformer_families,
+        models::tied_families,      models::resnet_families,   models::unet_families,      models::stash_families,
+        models::border_families,    models::presence_families, models::dict_families,      models::dimension_families,
+        models::stage_families,     models::sharing_families,  models::gradient_families,  models::sequence_families,
+        models::expert_families,    models::image_families,    models::auxiliary_families, models::crossing_families,
         models::polynomial_families})
     for (Family& family : families()) all.push_back(std::move(family));
   return all;

@@ -177,6 +177,7 @@ TEST_P(ZooModel, MakingItLeavesTorchsGeneratorAlone) {
 
 TEST_P(ZooModel, DoubleHoldsTheSameModel) {
   if (GetParam().find("mixed-") != std::string::npos) return;  // several dtypes: one rounds the other's values
+  if (GetParam().starts_with("exact-polynomial")) return;      // drawn from more numbers in float64
   const Model narrow = make_model(GetParam(), reference::Dtype::F32, seed),
               wide = make_model(GetParam(), reference::Dtype::F64, seed);
   const auto a = narrow.module->named_parameters(), b = wide.module->named_parameters();

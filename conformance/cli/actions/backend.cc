@@ -46,8 +46,8 @@ void print_event(const conformance::JobEvent& event) {
 void run_as_rank(const BackendCommand& options, transport::MpiSession& mpi) {
   const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
   const auto patient = [] { return transport::Deadline::patient({}); };
-  const conformance::Job job = conformance::share_job(
-      *transport, mpi.rank() == 0 ? read_job(options) : conformance::Job(), patient());
+  const conformance::Job job =
+      conformance::share_job(*transport, mpi.rank() == 0 ? read_job(options) : conformance::Job(), patient());
   conformance::share_cases(*transport, job.corpus, patient());
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));

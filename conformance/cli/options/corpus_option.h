@@ -11,7 +11,8 @@ namespace plumbline::cli {
 /// cases (add_cases()). Under mpirun rank 0's host alone needs the folder.
 inline CLI::Option* add_corpus_option(CLI::App& command, std::filesystem::path& folder) {
   return command
-      .add_option("--corpus", folder, "Also the cases of your own in this folder: of every *.toml in it (docs/corpus.md)")
+      .add_option("--corpus", folder,
+                  "Also the cases of your own in this folder: of every *.toml in it (docs/corpus.md)")
       ->type_name("DIR");
 }
 

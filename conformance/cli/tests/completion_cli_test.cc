@@ -44,7 +44,7 @@ class Completion : public Cli, public ::testing::WithParamInterface<Shell> {
   }
 };
 
-using Words = std::set<std::string>;
+using Offers = std::set<std::string>;
 
 TEST_P(Completion, OffersEveryOptionThatHelpPrints) {
   const std::regex option("^  (?:-[a-z],)?(--[a-z0-9-]+)");
@@ -53,28 +53,28 @@ TEST_P(Completion, OffersEveryOptionThatHelpPrints) {
     std::vector<std::string> help = command, begun = command;
     help.emplace_back("--help");
     begun.emplace_back("--");
-    Words expected;
+    Offers expected;
     std::istringstream lines(start(help).output);
     for (std::string line; std::getline(lines, line);)
       if (std::smatch match; std::regex_search(line, match, option)) expected.insert(match[1]);
     EXPECT_TRUE(expected.contains("--help"));
-    const Words all = offered(begun);
+    const Offers all = offered(begun);
     for (const std::string& name : expected) EXPECT_TRUE(all.contains(name)) << name;
   }
   EXPECT_TRUE(offered({"run", "--pol"}).contains("--policy")) << "an option of a group";
 }
 
 TEST_P(Completion, OffersSubcommandsValuesAndNames) {
-  EXPECT_EQ(offered({"sche"}), Words{"schedule"});
-  EXPECT_EQ(offered({"backend", "de"}), Words{"describe"});
-  EXPECT_EQ(offered({"run", "--transport", ""}), (Words{"threads", "mpi", "nccl"}));
-  EXPECT_EQ(offered({"schedule", "--format", "c"}), (Words{"compute", "comms"}));
-  EXPECT_EQ(offered({"run", "--list", "--case", "exact-mlp-me"}), Words{"exact-mlp-mean"});
-  EXPECT_EQ(offered({"run", "--schedule", "zb-h"}), (Words{"zb-h1", "zb-h2"}));
-  EXPECT_EQ(offered({"schedule", "zb-h"}), (Words{"zb-h1", "zb-h2"}));
-  EXPECT_EQ(offered({"run", "--schedule", "gpipe,1f"}), Words{"gpipe,1f1b"});
-  EXPECT_EQ(offered({"run", "--profile", "smo"}), Words{"smoke"});
-  EXPECT_EQ(offered({"run", "--mutant", "drop-last-m"}), Words{"drop-last-microbatch"});
+  EXPECT_EQ(offered({"sche"}), Offers{"schedule"});
+  EXPECT_EQ(offered({"backend", "de"}), Offers{"describe"});
+  EXPECT_EQ(offered({"run", "--transport", ""}), (Offers{"threads", "mpi", "nccl"}));
+  EXPECT_EQ(offered({"schedule", "--format", "c"}), (Offers{"compute", "comms"}));
+  EXPECT_EQ(offered({"run", "--list", "--case", "exact-mlp-me"}), Offers{"exact-mlp-mean"});
+  EXPECT_EQ(offered({"run", "--schedule", "zb-h"}), (Offers{"zb-h1", "zb-h2"}));
+  EXPECT_EQ(offered({"schedule", "zb-h"}), (Offers{"zb-h1", "zb-h2"}));
+  EXPECT_EQ(offered({"run", "--schedule", "gpipe,1f"}), Offers{"gpipe,1f1b"});
+  EXPECT_EQ(offered({"run", "--profile", "smo"}), Offers{"smoke"});
+  EXPECT_EQ(offered({"run", "--mutant", "drop-last-m"}), Offers{"drop-last-microbatch"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, Completion,

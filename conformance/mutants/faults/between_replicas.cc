@@ -75,10 +75,6 @@ Mutant actions(std::string name, std::string what, bool (*change)(schedule::Sche
           std::move(needs), 2};
 }
 
-auto find_type(std::vector<schedule::Action>& actions, schedule::ActionType type) {
-  return std::ranges::find(actions, type, &schedule::Action::type);
-}
-
 }  // namespace
 
 std::vector<Mutant> mutants_between_replicas() {
@@ -134,7 +130,7 @@ std::vector<Mutant> mutants_between_replicas() {
       actions("reduced-too-early", "A stage's gradients are summed before its last micro-batch.",
               [](schedule::Schedule& schedule) {
                 for (std::vector<schedule::Action>& list : schedule.ranks) {
-                  const auto sum = find_type(list, ActionType::REDUCE_GRAD);
+                  const auto sum = std::ranges::find(list, ActionType::REDUCE_GRAD, &schedule::Action::type);
                   if (sum == list.end()) continue;
                   const auto last = std::find_if(std::make_reverse_iterator(sum), list.rend(), [&](const auto& action) {
                     return action.stage == sum->stage && schedule::is_compute(action.type);
@@ -153,7 +149,7 @@ std::vector<Mutant> mutants_between_replicas() {
       actions("used-ungathered", "A stage's parameters are gathered after its first use.",
               [](schedule::Schedule& schedule) {
                 std::vector<schedule::Action>& list = schedule.ranks.front();
-                const auto gather = find_type(list, ActionType::UNSHARD);
+                const auto gather = std::ranges::find(list, ActionType::UNSHARD, &schedule::Action::type);
                 if (gather == list.end()) return false;
                 const auto use = std::find_if(gather, list.end(), [&](const schedule::Action& action) {
                   return action.stage == gather->stage && schedule::is_compute(action.type);

@@ -91,10 +91,6 @@ Mutant order(std::string name, std::string what, bool (*change)(std::vector<sche
           {need::offloads}};
 }
 
-auto find_type(std::vector<schedule::Action>& actions, schedule::ActionType type) {
-  return std::ranges::find(actions, type, &schedule::Action::type);
-}
-
 }  // namespace
 
 std::vector<Mutant> mutants_in_the_store() {
@@ -156,14 +152,14 @@ std::vector<Mutant> mutants_in_the_store() {
                    {need::float32}),
       order("reload-left-out", "A rank leaves out its first RELOAD.",
             [](std::vector<schedule::Action>& actions) {
-              const auto found = find_type(actions, ActionType::RELOAD);
+              const auto found = std::ranges::find(actions, ActionType::RELOAD, &schedule::Action::type);
               if (found == actions.end()) return false;
               actions.erase(found);
               return true;
             }),
       order("reload-after-the-backward", "A rank's first RELOAD stands after the backward that needs it.",
             [](std::vector<schedule::Action>& actions) {
-              const auto found = find_type(actions, ActionType::RELOAD);
+              const auto found = std::ranges::find(actions, ActionType::RELOAD, &schedule::Action::type);
               if (found == actions.end()) return false;
               const schedule::Action reload = *found;
               actions.erase(found);

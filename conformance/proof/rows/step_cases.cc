@@ -18,7 +18,7 @@
 namespace plumbline::proof {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kStepFormat = 1;
 constexpr const char* kSameStep =
     "P3, the same step: over the real numbers, for all contents of inputs and parameters of these sizes, the losses of "
     "the micro-batches and the gradient of every parameter, each times its weight, add up to those of the whole batch";
@@ -103,7 +103,7 @@ void write_certificate(const StepCasesOptions& options, const std::vector<Certif
   for (const CertifiedStep& step : steps) all.push_back(json_of(step));
   for (const auto& [name, lemma] : row_lemmas()) lemmas.push_back(name);
   for (const auto& [name, operands] : linear_operators()) linear.push_back(name);
-  const nlohmann::json certificate = {{"format", kFormat},
+  const nlohmann::json certificate = {{"format", kStepFormat},
                                       {"claim", kSameStep},
                                       {"plumbline", conformance::plumbline_version()},
                                       {"libtorch", TORCH_VERSION},

@@ -10,7 +10,7 @@ namespace plumbline::proof {
 namespace {
 
 /// The most elements of memory that are listed one by one.
-constexpr int64_t kMostListed = int64_t{1} << 26;
+constexpr int64_t kMostElements = int64_t{1} << 26;
 
 /// The dimensions of memory that holds each element once; empty if strides do not tell.
 std::optional<std::vector<Digit>> digits_of(const Layout& base) {
@@ -38,7 +38,7 @@ int64_t last_of(const Layout& layout) {
 std::optional<Picks> listed(const Layout& base, const Layout& view) {
   const int64_t first = base.offset, last = last_of(base);
   if (view.offset < first || last_of(view) > last) return std::nullopt;
-  if (last - first >= kMostListed) throw Error("proof: a view of a large value whose elements do not lie evenly");
+  if (last - first >= kMostElements) throw Error("proof: a view of a large value whose elements do not lie evenly");
   std::vector<int32_t> at(last - first + 1, -1);
   int32_t elements = 0;
   bool distinct = true;

@@ -82,7 +82,7 @@ std::optional<TensorMap> run_on_threads(const reference::Case& c, const EngineCa
   std::vector<RankResults> ranks(options.schedule.ranks.size());
   transport::run_thread_ranks(static_cast<int>(ranks.size()), [&](transport::Transport& transport) {
     at::set_num_threads(1);
-    with_flight_log(transport, transport::Deadline::patient(options.timeout), [&](transport::Transport& logged) {
+    with_flight_log(transport, options.timeout, [&](transport::Transport& logged) {
       ranks[transport.rank()] = {rank_text(transport.rank()), reference::to_host(run_case_on_rank(c, logged, options))};
     });
   });
@@ -144,7 +144,7 @@ int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
     return hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
       std::optional<TensorMap> results;
       // Rank 0 may still be judging the schedule before.
-      with_flight_log(*transport, transport::Deadline::patient(how.timeout),
+      with_flight_log(*transport, how.timeout,
                       [&](transport::Transport& logged) { results = run_on_transport(logged, one, how); });
       return results;
     });

@@ -162,7 +162,7 @@ TensorMap run_step(transport::Transport& transport, const ProgramStep* step) {
 
 TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step) {
   TensorMap results;
-  conformance::with_flight_log(transport, patient(0),
+  conformance::with_flight_log(transport, transport::from_seconds(0),
                                [&](transport::Transport& logged) { results = run_step(logged, step); });
   return results;
 }

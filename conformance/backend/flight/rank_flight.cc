@@ -82,11 +82,12 @@ std::string RankFlight::told(const std::filesystem::path& page) {
                     page);
 }
 
-void with_flight_log(transport::Transport& inner, const transport::Deadline& patience,
+void with_flight_log(transport::Transport& inner, transport::Clock::duration message_limit,
                      const std::function<void(transport::Transport&)>& work) {
-  RankFlight flight(inner, patience);
+  RankFlight flight(inner, transport::Deadline::patient(message_limit));
   try {
     work(flight.transport());
+    transport::barrier(flight.transport(), transport::Deadline::patient(message_limit));
   } catch (const TimeoutError& error) {
     throw TimeoutError(error.what() + flight.told());
   }

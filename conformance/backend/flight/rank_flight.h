@@ -42,8 +42,9 @@ class RankFlight {
 };
 
 /// Executes `work` over a transport whose messages are logged in memory; all ranks call it together. A TimeoutError of
-/// `work` then also says who waited for whom. `patience` as above.
-void with_flight_log(transport::Transport& inner, const transport::Deadline& patience,
+/// `work` then also says who waited for whom: a rank that is done stays to answer until all are. `message_limit` is the
+/// longest wait for a message in `work`; the waits for other ranks before and after it are patient ones.
+void with_flight_log(transport::Transport& inner, transport::Clock::duration message_limit,
                      const std::function<void(transport::Transport&)>& work);
 
 }  // namespace plumbline::conformance

@@ -24,11 +24,11 @@ void receive(Transport& transport, int peer, const Deadline& deadline, const cha
 TEST(RankFlight, WithoutAFolderAWaitInVainSaysWhoWaitsForWhom) {
   testing::with_ranks(2, [](Transport& transport) {
     if (transport.rank() == 1) {
-      with_flight_log(transport, limit(), [](Transport& logged) { receive(logged, 0, limit(), "an output"); });
+      with_flight_log(transport, 1s, [](Transport& logged) { receive(logged, 0, limit(), "an output"); });
       return;
     }
     try {
-      with_flight_log(transport, limit(),
+      with_flight_log(transport, 1s,
                       [](Transport& logged) { receive(logged, 1, Deadline::after(300ms), "a gradient"); });
       ADD_FAILURE() << "nothing was sent";
     } catch (const TimeoutError& error) {
@@ -39,14 +39,15 @@ TEST(RankFlight, WithoutAFolderAWaitInVainSaysWhoWaitsForWhom) {
     const double value = 1;
     transport::Request request = transport.isend(&value, sizeof value, 1, 7);
     transport.wait(request, limit(), "the output");
+    transport::barrier(transport, limit());  // rank 1 stays until all are done
   });
 }
 
 TEST(RankFlight, OtherErrorsAndResultsPassThrough) {
   testing::with_ranks(2, [](Transport& transport) {
-    EXPECT_THROW(with_flight_log(transport, limit(), [](Transport&) { throw InputError("unknown"); }), InputError);
+    EXPECT_THROW(with_flight_log(transport, 1s, [](Transport&) { throw InputError("unknown"); }), InputError);
     int of_rank_0 = 0;
-    with_flight_log(transport, limit(),
+    with_flight_log(transport, 1s,
                     [&](Transport& logged) { of_rank_0 = transport::agree_on(logged, 5 + logged.rank(), limit()); });
     EXPECT_EQ(of_rank_0, 5);
   });

@@ -10,6 +10,8 @@
 #include "conformance/protocol/backend_log.h"
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
+#include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
 
@@ -238,7 +240,10 @@ std::string reason_of(const JobResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
       return text->substr(at, text->find('\n', at) - at);
-  if (result.timed_out) return result.ending;
+  if (result.timed_out) {
+    const std::string lack = lack_of_room();
+    return result.ending + (lack.empty() ? "" : "; " + lack);
+  }
   const auto with_ending = [&](const std::string& reason) { return one_line(reason) + " (" + result.ending + ")"; };
   const std::vector<std::string> lines = lines_of(result.errors);
   if (const auto line = std::ranges::find_if(lines, names_an_exception); line != lines.end()) return with_ending(*line);
@@ -249,6 +254,19 @@ std::string reason_of(const JobResult& result) {
       if (text.find("exited on signal") != std::string::npos) return with_ending(text);
   if (!outside.empty()) return with_ending(outside.back());
   return notices.empty() ? result.ending : with_ending(notices.front());
+}
+
+std::string lack_of_room() {
+  constexpr uintmax_t kMegabyte = 1'000'000, kNeeded = 64 * kMegabyte;
+  try {
+    const TemporaryRoom room = temporary_room();
+    if (room.bytes >= kNeeded) return "";
+    return "the temporary folder " + room.folder.string() + " has " + std::to_string(room.bytes / kMegabyte) +
+           " MB free, MPI and cases need " + std::to_string(kNeeded / kMegabyte) +
+           "; free some, or set TMPDIR to another folder";
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 std::map<std::string, std::string> rank_environment() {

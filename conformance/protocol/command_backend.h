@@ -15,6 +15,10 @@ namespace plumbline::conformance {
 /// once; each reads its own and ignores the rest.
 std::map<std::string, std::string> rank_environment();
 
+/// In one line, that the temporary folder has less room than ranks and their launcher need: Open MPI's then wait for
+/// ever, without a word. Empty if it has more.
+std::string lack_of_room();
+
 /// The reason of a failure in one line: what a rank printed behind "plumbline: ", else the first exception that it
 /// names, else its last words; and how it ended.
 std::string reason_of(const JobResult& result);

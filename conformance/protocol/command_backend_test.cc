@@ -223,6 +223,19 @@ TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
+TEST(ReasonOf, ATimeOutInAFullTemporaryFolderNamesIt) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string restored = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/proc", 1);  // has no room
+  const JobResult result = {.timed_out = true, .ending = "no event within 180 s"};
+  const std::string full = reason_of(result);
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", restored.c_str(), 1);
+  EXPECT_EQ(full,
+            "no event within 180 s; the temporary folder /proc has 0 MB free, MPI and cases need 64; free some, or set "
+            "TMPDIR to another folder");
+  EXPECT_EQ(reason_of(result), "no event within 180 s");
+}
+
 TEST(ReasonOf, OfANoticeOfMpirunTheFirstSentenceCounts) {
   const auto reason = [](const std::string& errors) { return reason_of({.ending = "code 1", .errors = errors}); };
   const std::string dashes(74, '-'), frame = dashes + "\n";

@@ -115,17 +115,11 @@ std::string nccl_text(const transport::nccl::LibraryChoice& choice, bool needed)
   }
 }
 
-/// Without room there mpirun does not end, nor say why.
 std::string room_in_temporary_folder() {
-  constexpr uintmax_t kMegabyte = 1'000'000, kNeeded = 64 * kMegabyte;
+  if (const std::string lack = lack_of_room(); !lack.empty()) throw Error(lack);
   const TemporaryFolder writable;
-  const fs::path folder = writable.path().parent_path();
-  const uintmax_t room = fs::space(folder).available;
-  const std::string found = folder.string() + ", " + std::to_string(room / kMegabyte) + " MB free";
-  if (room < kNeeded)
-    throw Error(found + ", expected at least " + std::to_string(kNeeded / kMegabyte) +
-                " MB for messages between ranks and for cases; free some, or set TMPDIR to another folder");
-  return found;
+  const TemporaryRoom room = temporary_room();
+  return room.folder.string() + ", " + std::to_string(room.bytes / 1'000'000) + " MB free";
 }
 
 /// The examination of a backend, step by step.

@@ -36,4 +36,12 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+TemporaryRoom temporary_room() {
+  const std::filesystem::path folder = system_folder();
+  std::error_code unknown;
+  const std::filesystem::space_info found = std::filesystem::space(folder, unknown);
+  if (unknown) throw Error("cannot examine the temporary folder " + folder.string() + ": " + unknown.message());
+  return {folder, found.available};
+}
+
 }  // namespace plumbline

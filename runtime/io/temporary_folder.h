@@ -1,6 +1,7 @@
 // A folder for short-lived files, such as the output of child processes or of tests.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 namespace plumbline {
@@ -21,5 +22,13 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// The system's temporary directory, and the bytes that this process may still write there.
+struct TemporaryRoom {
+  std::filesystem::path folder;
+  uintmax_t bytes = 0;
+};
+/// Throws Error if TMPDIR names no folder, or the folder cannot be examined.
+TemporaryRoom temporary_room();
 
 }  // namespace plumbline

@@ -64,6 +64,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"optional-mask", {"mlp", "none", "late-input", "several-values"}},
       {"parameter-output", {"mlp", "passed-through", "several-values"}},
       {"passed-through", {"mlp", "views", "passed-through", "several-values"}},
+      {"polynomial", {"mlp"}},
+      {"polynomial-shared", {"mlp", "shared", "skips"}},
       {"read-by-all", {"mlp", "skips"}},
       {"reads-buffer", {"mlp", "buffers"}},
       {"recurrent", {"recurrent"}},

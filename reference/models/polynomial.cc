@@ -114,9 +114,13 @@ Model model(reference::Dtype dtype, uint64_t seed, bool shares) {
 }
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
-  const at::Tensor x = at::empty({rows, width}, reference::scalar_type(dtype));
-  fill_integers(x, seed, batch_stream(step, "x"), -largest_leaf(dtype), largest_leaf(dtype));
-  return {.inputs = {x}, .target = {}};
+  const auto uniform = [&](const std::string& name) {
+    const at::Tensor data = at::empty({rows, width}, reference::scalar_type(dtype));
+    fill_integers(data, seed, batch_stream(step, name), -largest_leaf(dtype), largest_leaf(dtype));
+    return data;
+  };
+  // The sum needs no target, but some engines do.
+  return {.inputs = {uniform("x")}, .target = uniform("target")};
 }
 
 }  // namespace

@@ -14,9 +14,6 @@
 #include "runtime/transport/host_name.h"
 
 namespace plumbline::conformance {
-
-using transport::flight::FlightLog;
-
 namespace {
 
 /// How long a rank whose wait has ended by its deadline waits for the logs of the others.
@@ -36,10 +33,11 @@ Hosts find_hosts(transport::Transport& transport, const std::string& own, const 
   return {transport::broadcast_text(transport, own, deadline), transport::agree_on(transport, several, deadline) != 0};
 }
 
-/// Null if `make` throws Error: a rank without a log still answers that it has none.
-std::unique_ptr<FlightLog> make_log(const std::function<std::unique_ptr<FlightLog>()>& make) {
+/// In memory without a file. Null if there is no room for it: a rank without a log still answers that it has none.
+std::unique_ptr<transport::flight::FlightLog> make_log(const std::filesystem::path& file) {
+  using transport::flight::FlightLog;
   try {
-    return make();
+    return file.empty() ? std::make_unique<FlightLog>() : std::make_unique<FlightLog>(file);
   } catch (const Error&) {
     return nullptr;
   }
@@ -55,14 +53,13 @@ RankFlight::RankFlight(transport::Transport& inner, const std::filesystem::path&
   if (inner.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
   const std::string own = transport::host_name();
   const Hosts hosts = find_hosts(inner, own, patience);
-  log_ = make_log(
-      [&] { return own == hosts.of_rank_0 ? std::make_unique<FlightLog>(file) : std::make_unique<FlightLog>(); });
+  log_ = make_log(own == hosts.of_rank_0 ? file : std::filesystem::path());
   if (hosts.several) share(patience);
   record();
 }
 
 RankFlight::RankFlight(transport::Transport& inner, const transport::Deadline& patience) : inner_(&inner) {
-  log_ = make_log([] { return std::make_unique<FlightLog>(); });
+  log_ = make_log({});
   share(patience);
   record();
 }

@@ -78,10 +78,11 @@ class Watch {
 
 /// Products of activations, or a layer used eight times: their squares would not fit.
 bool is_only_summed(const std::string& name) {
+  if (is_polynomial_model(name)) return true;
   for (const char* one :
        {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere", "exact-loss-inside",
         "exact-dict-loss", "exact-loss-view", "exact-begins-with-sum", "exact-begins-with-expand", "exact-lengths",
-        "exact-attention-lengths", "exact-encoder-decoder-lengths", "exact-polynomial", "exact-polynomial-shared"})
+        "exact-attention-lengths", "exact-encoder-decoder-lengths"})
     if (name == one) return true;
   return false;
 }
@@ -165,7 +166,7 @@ void expect_whole_and_dense(const std::string& name, reference::Dtype dtype, ref
 
 /// In float32 the leaves of the polynomials are drawn from five numbers, of which columns often add up to 0.
 reference::Dtype dtype_of(const std::string& name) {
-  return name.starts_with("exact-polynomial") ? reference::Dtype::F64 : reference::Dtype::F32;
+  return is_polynomial_model(name) ? reference::Dtype::F64 : reference::Dtype::F32;
 }
 
 TEST_P(ExactModel, GradientsAreWholeAndNotMostlyZero) {
@@ -194,9 +195,9 @@ TEST(ExactBf16, GradientsAreWholeAndNotMostlyZero) {
 }
 
 std::vector<std::string> polynomial_models() {
-  std::vector<std::string> names = exact_models();
-  std::erase_if(names, [](const std::string& name) { return !name.starts_with("exact-polynomial"); });
-  return names;
+  std::vector<std::string> polynomials;
+  std::ranges::copy_if(exact_models(), std::back_inserter(polynomials), is_polynomial_model);
+  return polynomials;
 }
 
 /// Whatever the draw is: every leaf has the largest absolute value.

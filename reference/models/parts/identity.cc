@@ -5,10 +5,12 @@
 
 namespace plumbline::models {
 
+bool is_polynomial_model(const std::string& name) { return name.starts_with("exact-polynomial"); }
+
 int64_t largest_leaf(reference::Dtype dtype) { return dtype == reference::Dtype::F64 ? 32 : 2; }
 
 std::optional<IdentityTest> identity_test(const reference::Case& c) {
-  const bool polynomial = c.model.starts_with("exact-polynomial") && c.loss.kind == reference::LossKind::Sum &&
+  const bool polynomial = is_polynomial_model(c.model) && c.loss.kind == reference::LossKind::Sum &&
                           c.optimizer.learning_rate == 0 && c.data == 0;
   if (!polynomial) return std::nullopt;
   return IdentityTest{kPolynomialDegree, 2 * largest_leaf(c.dtype) + 1};

@@ -19,6 +19,9 @@ struct IdentityTest {
   int64_t values = 0;   ///< from which each leaf is drawn
 };
 
+/// Whether a model of the zoo is one of polynomial.cc.
+bool is_polynomial_model(const std::string& name);
+
 /// The total degree of a model's loss, the sum of output 0, in the zoo's polynomial models.
 inline constexpr int kPolynomialDegree = 8;
 

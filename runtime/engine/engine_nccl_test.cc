@@ -16,7 +16,8 @@ class OverNccl {
     set_rank_launcher({former_.available, [former = former_, choice](int ranks, const RankBody& body) {
                          former.run(ranks, [&](transport::Transport& control) {
                            const auto over = transport::nccl::make_nccl_transport(
-                               transport::nccl::parse_library_choice(choice), control, std::chrono::seconds(30));
+                               transport::nccl::load_library(transport::nccl::parse_library_choice(choice)), control,
+                               {.timeout = std::chrono::seconds(30)});
                            body(*over);
                          });
                        }});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/transport/cuda/mark.h"
 #include "runtime/transport/errors.h"
 
 namespace plumbline::transport {
@@ -26,11 +27,13 @@ struct PostedOperation : Transfer {
   void begin(const Transfer& transfer) {
     Transfer::operator=(transfer);
     arrived = 0;
+    mark = {};
     done.store(false, std::memory_order_relaxed);
   }
 
   bool posted = false;              // in the mailbox, without a counterpart; guarded by the mailbox owner's lock
   PostedOperation* next = nullptr;  // in the same bucket; guarded by the mailbox owner's lock
+  cuda::Mark mark;                  // of memory of a device: before the copy, then, once done, behind it
   size_t arrived = 0;               // bytes of the received message; valid once done
   std::atomic<bool> done{false};
 };

@@ -67,8 +67,8 @@ void run_one(Transport& transport, const std::function<void(Transport&)>& body, 
 
 }  // namespace
 
-void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body) {
-  std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(ranks);
+void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body, cuda::DeviceCopies* copies) {
+  std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(ranks, copies);
   FirstFailure failure;
   {
     std::vector<std::jthread> threads;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/transport/cuda/device_copies.h"
 #include "runtime/transport/mailbox.h"
 #include "runtime/transport/slot_pool.h"
 
@@ -21,9 +22,10 @@ struct RankState {
 };
 
 struct Hub {
-  explicit Hub(int size) : ranks(size) {}
+  Hub(int size, cuda::DeviceCopies* device_copies) : ranks(size), copies(device_copies) {}
 
   std::vector<RankState> ranks;
+  cuda::DeviceCopies* const copies;  // null: all memory is the host's
 
   std::mutex abort_mutex;
   std::string abort_text;            // guarded by abort_mutex
@@ -58,34 +60,33 @@ class ThreadTransport final : public Transport {
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
     check_operation(*this, Direction::Send, peer, tag);
     throw_if_aborted();
+    // The memory of a send is only read; the cast lets both directions share one record.
+    const Transfer transfer{Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag};
+    cuda::Mark mark = mark_for(transfer);
     RankState& receiver = hub_->ranks[peer];
     std::unique_lock lock(receiver.mutex);
     PostedOperation* receive = receiver.mailbox.take(Direction::Receive, rank_, tag);
-    // The memory of a send is only read; the cast lets both directions share one record.
-    if (receive == nullptr) return post(receiver, {Direction::Send, const_cast<void*>(data), bytes, rank_, peer, tag});
+    if (receive == nullptr) return post(receiver, transfer, mark);
     lock.unlock();
-    if (receive->bytes == bytes) copy_bytes(receive->memory, data, bytes);
+    if (receive->bytes == bytes) copy(transfer, mark, receiver, *receive, receive->memory, data);
     complete(receiver, *receive, bytes);
-    return Request();
+    return mark.empty() ? Request() : ended(transfer, bytes, mark);
   }
 
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
     check_operation(*this, Direction::Receive, peer, tag);
     throw_if_aborted();
+    const Transfer transfer{Direction::Receive, data, bytes, peer, rank_, tag};
+    cuda::Mark mark = mark_for(transfer);
     std::unique_lock lock(self_.mutex);
     PostedOperation* send = self_.mailbox.take(Direction::Send, peer, tag);
-    if (send == nullptr) return post(self_, {Direction::Receive, data, bytes, peer, rank_, tag});
+    if (send == nullptr) return post(self_, transfer, mark);
     lock.unlock();
     const size_t arrived = send->bytes;
-    if (arrived == bytes) copy_bytes(data, send->memory, bytes);
+    if (arrived == bytes) copy(transfer, mark, hub_->ranks[peer], *send, data, send->memory);
     complete(hub_->ranks[peer], *send, arrived);
-    if (arrived == bytes) return Request();
-    Request failed;  // reported by the wait, as if the message had arrived later
-    PostedOperation& operation = pool_.take(failed);
-    operation.begin({Direction::Receive, data, bytes, peer, rank_, tag});
-    operation.arrived = arrived;
-    operation.done.store(true, std::memory_order_relaxed);
-    return failed;
+    // Another size is reported by the wait, as if the message had arrived later.
+    return arrived == bytes && mark.empty() ? Request() : ended(transfer, arrived, mark);
   }
 
   bool test(Request& request) override {
@@ -93,6 +94,7 @@ class ThreadTransport final : public Transport {
     if (request.empty()) return true;
     PostedOperation& operation = outstanding(request);
     if (!operation.done.load(std::memory_order_acquire)) return false;
+    if (!operation.mark.empty() && !hub_->copies->has_passed(operation.mark)) return false;
     finish(request, operation);
     return true;
   }
@@ -113,16 +115,8 @@ class ThreadTransport final : public Transport {
 
   void withdraw() noexcept override {
     pool_.drain([this](PostedOperation& operation) {
-      RankState& receiver = hub_->ranks[operation.destination];
-      {
-        std::lock_guard lock(receiver.mutex);
-        if (operation.posted) return receiver.mailbox.remove(operation);
-      }
-      // Already matched: the copy in progress ends soon.
-      std::unique_lock lock(self_.mutex);
-      self_.waiting_for = &operation;
-      self_.woken.wait(lock, [&] { return operation.done.load(std::memory_order_relaxed); });
-      self_.waiting_for = nullptr;
+      take_back(operation);
+      if (!operation.mark.empty()) hub_->copies->wait(rank_, operation.mark);
     });
   }
 
@@ -146,12 +140,63 @@ class ThreadTransport final : public Transport {
 
  private:
   /// Caller holds the lock of `receiver`, whose mailbox it goes into.
-  Request post(RankState& receiver, const Transfer& transfer) {
+  Request post(RankState& receiver, const Transfer& transfer, const cuda::Mark& mark) {
     Request request;
     PostedOperation& operation = pool_.take(request);
     operation.begin(transfer);
+    operation.mark = mark;
     receiver.mailbox.post(operation);
     return request;
+  }
+
+  /// An operation of this rank whose counterpart had been posted.
+  Request ended(const Transfer& transfer, size_t arrived, const cuda::Mark& mark) {
+    Request request;
+    PostedOperation& operation = pool_.take(request);
+    operation.begin(transfer);
+    operation.mark = mark;
+    operation.arrived = arrived;
+    operation.done.store(true, std::memory_order_relaxed);
+    return request;
+  }
+
+  /// Empty for memory of the host.
+  cuda::Mark mark_for(const Transfer& transfer) const {
+    if (hub_->copies == nullptr || transfer.bytes == 0 || !hub_->copies->covers(transfer.memory)) return {};
+    return hub_->copies->mark(rank_);
+  }
+
+  /// `other` is the counterpart, which is `owner`'s and completes in any case.
+  void copy(const Transfer& mine, cuda::Mark& mark, RankState& owner, PostedOperation& other, void* to,
+            const void* from) {
+    if (mark.empty() && other.mark.empty()) return copy_bytes(to, from, mine.bytes);
+    const bool sends = mine.direction == Direction::Send;
+    try {
+      if (mark.empty() != other.mark.empty())
+        throw Error("rank " + std::to_string(rank_) + ": the message " + (sends ? "to rank " : "from rank ") +
+                    std::to_string(sends ? mine.destination : mine.source) + " with tag " + std::to_string(mine.tag) +
+                    " goes between memory of a device and memory of the host");
+      hub_->copies->copy(mine.source, mine.destination, to, from, mine.bytes, sends ? mark : other.mark,
+                         sends ? other.mark : mark);
+    } catch (...) {
+      complete(owner, other, other.bytes);
+      withdraw();
+      throw;
+    }
+  }
+
+  /// Afterwards nobody else touches the operation or starts a copy of its memory.
+  void take_back(PostedOperation& operation) {
+    RankState& receiver = hub_->ranks[operation.destination];
+    {
+      std::lock_guard lock(receiver.mutex);
+      if (operation.posted) return receiver.mailbox.remove(operation);
+    }
+    // Already matched: the copy in progress ends soon.
+    std::unique_lock lock(self_.mutex);
+    self_.waiting_for = &operation;
+    self_.woken.wait(lock, [&] { return operation.done.load(std::memory_order_relaxed); });
+    self_.waiting_for = nullptr;
   }
 
   PostedOperation& outstanding(const Request& request) {
@@ -171,7 +216,7 @@ class ThreadTransport final : public Transport {
     return operation.done.load(std::memory_order_relaxed);
   }
 
-  void finish(Request& request, const PostedOperation& operation) {
+  void finish(Request& request, PostedOperation& operation) {
     const PostedOperation* received = operation.direction == Direction::Receive ? &operation : nullptr;
     if (received != nullptr && received->arrived != received->bytes) {
       const int source = received->source;
@@ -181,6 +226,7 @@ class ThreadTransport final : public Transport {
       withdraw();
       throw_wrong_size(rank_, source, tag, expected, arrived);
     }
+    if (!operation.mark.empty()) hub_->copies->wait(rank_, operation.mark);
     pool_.give_back(request);
   }
 
@@ -200,9 +246,9 @@ class ThreadTransport final : public Transport {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks) {
+std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks, cuda::DeviceCopies* copies) {
   PLUMBLINE_CHECK(ranks >= 1, std::to_string(ranks) + " ranks");
-  auto hub = std::make_shared<Hub>(ranks);
+  auto hub = std::make_shared<Hub>(ranks, copies);
   std::vector<std::unique_ptr<Transport>> transports;
   for (int rank = 0; rank < ranks; ++rank) transports.push_back(std::make_unique<ThreadTransport>(hub, rank));
   return transports;

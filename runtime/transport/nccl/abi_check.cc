@@ -41,6 +41,7 @@ PLUMBLINE_ALIKE(send, ncclSend);
 PLUMBLINE_ALIKE(recv, ncclRecv);
 PLUMBLINE_ALIKE(cuda_get_error_string, cudaGetErrorString);
 PLUMBLINE_ALIKE(get_device_count, cudaGetDeviceCount);
+PLUMBLINE_ALIKE(get_device, cudaGetDevice);
 PLUMBLINE_ALIKE(set_device, cudaSetDevice);
 PLUMBLINE_ALIKE(stream_create_with_flags, cudaStreamCreateWithFlags);
 PLUMBLINE_ALIKE(stream_destroy, cudaStreamDestroy);
@@ -48,6 +49,8 @@ PLUMBLINE_ALIKE(stream_wait_event, cudaStreamWaitEvent);
 PLUMBLINE_ALIKE(event_create_with_flags, cudaEventCreateWithFlags);
 PLUMBLINE_ALIKE(event_destroy, cudaEventDestroy);
 PLUMBLINE_ALIKE(event_query, cudaEventQuery);
+PLUMBLINE_ALIKE(memcpy_async, cudaMemcpyAsync);
+PLUMBLINE_ALIKE(launch_host_func, cudaLaunchHostFunc);
 PLUMBLINE_ALIKE(free_host, cudaFreeHost);
 PLUMBLINE_ALIKE(pointer_get_attributes, cudaPointerGetAttributes);
 #undef PLUMBLINE_ALIKE
@@ -74,19 +77,20 @@ PLUMBLINE_VALUE(DataType::Uint8, ncclUint8);
 PLUMBLINE_VALUE(CudaError::Success, cudaSuccess);
 PLUMBLINE_VALUE(CudaError::InvalidValue, cudaErrorInvalidValue);
 PLUMBLINE_VALUE(CudaError::NotReady, cudaErrorNotReady);
-PLUMBLINE_VALUE(kStreamNonBlocking, cudaStreamNonBlocking);
-PLUMBLINE_VALUE(kEventDisableTiming, cudaEventDisableTiming);
-PLUMBLINE_VALUE(kHostAllocDefault, cudaHostAllocDefault);
-PLUMBLINE_VALUE(MemoryType::Unregistered, cudaMemoryTypeUnregistered);
-PLUMBLINE_VALUE(MemoryType::Host, cudaMemoryTypeHost);
-PLUMBLINE_VALUE(MemoryType::Device, cudaMemoryTypeDevice);
-PLUMBLINE_VALUE(MemoryType::Managed, cudaMemoryTypeManaged);
+PLUMBLINE_VALUE(cuda::kStreamNonBlocking, cudaStreamNonBlocking);
+PLUMBLINE_VALUE(cuda::kEventDisableTiming, cudaEventDisableTiming);
+PLUMBLINE_VALUE(cuda::kHostAllocDefault, cudaHostAllocDefault);
+PLUMBLINE_VALUE(cuda::MemoryType::Unregistered, cudaMemoryTypeUnregistered);
+PLUMBLINE_VALUE(cuda::MemoryType::Host, cudaMemoryTypeHost);
+PLUMBLINE_VALUE(cuda::MemoryType::Device, cudaMemoryTypeDevice);
+PLUMBLINE_VALUE(cuda::MemoryType::Managed, cudaMemoryTypeManaged);
+PLUMBLINE_VALUE(cuda::CopyKind::Default, cudaMemcpyDefault);
 PLUMBLINE_VALUE(Config::kUndefined, NCCL_CONFIG_UNDEF_INT);
 #undef PLUMBLINE_VALUE
 
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
-static_assert(sizeof(PointerAttributes) == sizeof(cudaPointerAttributes));
-static_assert(offsetof(PointerAttributes, devicePointer) == offsetof(cudaPointerAttributes, devicePointer));
+static_assert(sizeof(cuda::PointerAttributes) == sizeof(cudaPointerAttributes));
+static_assert(offsetof(cuda::PointerAttributes, devicePointer) == offsetof(cudaPointerAttributes, devicePointer));
 // A later version appends members.
 static_assert(sizeof(Config) <= sizeof(ncclConfig_t));
 #define PLUMBLINE_OFFSET(member) static_assert(offsetof(Config, member) == offsetof(ncclConfig_t, member))

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/transport/nccl/device.h"
-#include "runtime/transport/nccl/pinned_memory.h"
+#include "runtime/transport/cuda/pinned_memory.h"
 
 namespace plumbline::transport::nccl {
 namespace {
@@ -65,7 +64,7 @@ void Edges::make(const schedule::RankChannel& channel, const Deadline& deadline)
   const int peer = sends ? channel.to : channel.from;
   std::unique_ptr<Edge>& edge = (sends ? out_ : in_)[peer];
   edge = std::make_unique<Edge>(Edge{peer, sends});
-  check_cuda(library_, library_.stream_create_with_flags(&edge->stream, kStreamNonBlocking), "cudaStreamCreate");
+  cuda::check(library_, library_.stream_create_with_flags(&edge->stream, cuda::kStreamNonBlocking), "cudaStreamCreate");
   const UniqueId id = agree_on_id(channel, deadline);
   const std::string name = std::to_string(channel.from) + ">" + std::to_string(channel.to);
   Config config;
@@ -92,15 +91,15 @@ UniqueId Edges::agree_on_id(const schedule::RankChannel& channel, const Deadline
 }
 
 void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
-  const PinnedMemory byte(library_, 1);
+  const cuda::PinnedMemory byte(library_, 1);
   Event done = nullptr;
-  check_cuda(library_, library_.event_create_with_flags(&done, kEventDisableTiming), "cudaEventCreate");
+  cuda::check(library_, library_.event_create_with_flags(&done, cuda::kEventDisableTiming), "cudaEventCreate");
   try {
     settle(edge,
            edge.sends ? library_.send(byte.get(), 1, DataType::Uint8, 1, edge.communicator, edge.stream)
                       : library_.recv(byte.get(), 1, DataType::Uint8, 0, edge.communicator, edge.stream),
            edge.sends ? "ncclSend" : "ncclRecv", deadline);
-    check_cuda(library_, library_.event_record(done, edge.stream), "cudaEventRecord");
+    cuda::check(library_, library_.event_record(done, edge.stream), "cudaEventRecord");
     const bool arrived = watch_.await(
         [&] {
           check(edge);

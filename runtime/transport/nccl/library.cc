@@ -1,7 +1,5 @@
 #include "runtime/transport/nccl/library.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <filesystem>
 
@@ -26,75 +24,19 @@ std::string stub_path() {
               " or ../lib/plumbline beside it; build or install it with plumbline");
 }
 
-class Handle {
- public:
-  Handle(const std::string& name, const std::string& advice) : name_(name), handle_(open(name)) {
-    if (handle_ == nullptr) throw Error(std::string(dlerror()) + "; " + advice);
-  }
-  /// Null if the library cannot be loaded.
-  static void* open(const std::string& name) { return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); }
-
-  Handle(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
-
-  bool has(const char* symbol) const { return dlsym(handle_, symbol) != nullptr; }
-
-  template <typename Function>
-  void get(std::function<Function>& to, const char* symbol) const {
-    auto* found = reinterpret_cast<Function*>(dlsym(handle_, symbol));
-    if (found == nullptr)
-      throw Error(name_ + " has no function " + symbol + "; take NCCL 2.28 or newer, and CUDA 12 or 13");
-    to = found;
-  }
-
-  /// The file in which `symbol` was found.
-  std::string path_of(const char* symbol) const {
-    Dl_info info;
-    void* found = dlsym(handle_, symbol);
-    return found != nullptr && dladdr(found, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : name_;
-  }
-
- private:
-  std::string name_;
-  void* handle_;
-};
-
-Handle cuda_runtime(const Handle& nccl) {
-  if (nccl.has("cudaStreamCreateWithFlags")) return nccl;
-  const std::string advice = "NCCL needs the CUDA runtime: set PLUMBLINE_CUDART to the path of libcudart.so";
-  if (const char* path = std::getenv("PLUMBLINE_CUDART")) return {path, advice};
-  for (const char* name : {"libcudart.so.13", "libcudart.so.12"})
-    if (void* handle = Handle::open(name)) return {name, handle};
-  return {"libcudart.so", advice};
-}
-
-void get_nccl(const Handle& from, Library& library) {
-  from.get(library.get_version, "ncclGetVersion");
-  from.get(library.get_error_string, "ncclGetErrorString");
-  from.get(library.get_last_error, "ncclGetLastError");
-  from.get(library.get_unique_id, "ncclGetUniqueId");
-  from.get(library.comm_init_rank_config, "ncclCommInitRankConfig");
-  from.get(library.comm_get_async_error, "ncclCommGetAsyncError");
-  from.get(library.comm_finalize, "ncclCommFinalize");
-  from.get(library.comm_destroy, "ncclCommDestroy");
-  from.get(library.comm_abort, "ncclCommAbort");
-  from.get(library.send, "ncclSend");
-  from.get(library.recv, "ncclRecv");
-}
-
-void get_cuda(const Handle& from, Library& library) {
-  from.get(library.cuda_get_error_string, "cudaGetErrorString");
-  from.get(library.get_device_count, "cudaGetDeviceCount");
-  from.get(library.set_device, "cudaSetDevice");
-  from.get(library.stream_create_with_flags, "cudaStreamCreateWithFlags");
-  from.get(library.stream_destroy, "cudaStreamDestroy");
-  from.get(library.stream_wait_event, "cudaStreamWaitEvent");
-  from.get(library.event_create_with_flags, "cudaEventCreateWithFlags");
-  from.get(library.event_destroy, "cudaEventDestroy");
-  from.get(library.event_record, "cudaEventRecord");
-  from.get(library.event_query, "cudaEventQuery");
-  from.get(library.host_alloc, "cudaHostAlloc");
-  from.get(library.free_host, "cudaFreeHost");
-  from.get(library.pointer_get_attributes, "cudaPointerGetAttributes");
+void get_nccl(const cuda::SharedLibrary& from, Library& library) {
+  const auto get = [&](auto& to, const char* symbol) { from.get(to, symbol, "take NCCL 2.28 or newer"); };
+  get(library.get_version, "ncclGetVersion");
+  get(library.get_error_string, "ncclGetErrorString");
+  get(library.get_last_error, "ncclGetLastError");
+  get(library.get_unique_id, "ncclGetUniqueId");
+  get(library.comm_init_rank_config, "ncclCommInitRankConfig");
+  get(library.comm_get_async_error, "ncclCommGetAsyncError");
+  get(library.comm_finalize, "ncclCommFinalize");
+  get(library.comm_destroy, "ncclCommDestroy");
+  get(library.comm_abort, "ncclCommAbort");
+  get(library.send, "ncclSend");
+  get(library.recv, "ncclRecv");
 }
 
 std::string version_text(int version) {
@@ -110,7 +52,7 @@ std::string Library::name() const {
 
 Library load_library(const LibraryChoice& choice) {
   const bool stub = choice.library == "stub";
-  const Handle nccl(
+  const cuda::SharedLibrary nccl(
       stub ? stub_path() : choice.library,
       "--transport nccl needs NCCL 2.28 or newer: --nccl names its path, or `--nccl stub` takes the stub");
   Library library;
@@ -120,13 +62,12 @@ Library load_library(const LibraryChoice& choice) {
     throw Error(library.path + ": ncclGetVersion: " + library.get_error_string(result));
   if (library.version < kLeastVersion)
     throw Error(library.path + " is NCCL " + version_text(library.version) + "; --transport nccl needs 2.28 or newer");
-  const Handle cuda = cuda_runtime(nccl);
-  get_cuda(cuda, library);
-  library.cuda_path = cuda.path_of("cudaStreamCreateWithFlags");
+  static_cast<cuda::Library&>(library) =
+      nccl.has("cudaStreamCreateWithFlags") ? cuda::library_from(nccl) : cuda::load_library("NCCL");
   // However it was named: a report must say that it was the stub.
   if (nccl.has("plumblineNcclStubModes")) {
     std::function<const char*(const char*)> set_modes;
-    nccl.get(set_modes, "plumblineNcclStubModes");
+    nccl.get(set_modes, "plumblineNcclStubModes", "take plumbline's own stub");
     library.stub = set_modes(stub ? choice.modes.c_str() : nullptr);
   }
   return library;

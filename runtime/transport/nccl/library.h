@@ -1,23 +1,22 @@
-// Library: NCCL and the CUDA runtime, loaded at run time. One build works with any NCCL from 2.28, with the stub
-// (stub/), and without either.
+// Library: NCCL, with the CUDA runtime that it uses, loaded at run time. One build works with any NCCL from 2.28, with
+// the stub (stub/), and without either.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 
+#include "runtime/transport/cuda/library.h"
 #include "runtime/transport/nccl/abi.h"
 #include "runtime/transport/nccl/library_choice.h"
 
 namespace plumbline::transport::nccl {
 
-/// The functions are those of the library, without the prefixes nccl and cuda. Tests and mutants replace single ones in
+/// The functions are those of the library, without the prefix nccl. Tests and mutants replace single ones in
 /// a copy.
-struct Library {
-  std::string path;       ///< of the file that holds NCCL
-  int version = 0;        ///< 22809 is 2.28.9
-  std::string stub;       ///< the stub's modes ("late,poison", or "eager"); empty: not the stub
-  std::string cuda_path;  ///< of the file that holds the CUDA runtime; the stub is both
+struct Library : cuda::Library {
+  std::string path;  ///< of the file that holds NCCL
+  int version = 0;   ///< 22809 is 2.28.9
+  std::string stub;  ///< the stub's modes ("late,poison", or "eager"); empty: not the stub
 
   std::function<function::GetVersion> get_version;
   std::function<function::GetErrorString> get_error_string;
@@ -31,28 +30,13 @@ struct Library {
   std::function<function::Send> send;
   std::function<function::Recv> recv;
 
-  std::function<function::CudaGetErrorString> cuda_get_error_string;
-  std::function<function::GetDeviceCount> get_device_count;
-  std::function<function::SetDevice> set_device;
-  std::function<function::StreamCreateWithFlags> stream_create_with_flags;
-  std::function<function::StreamDestroy> stream_destroy;
-  std::function<function::StreamWaitEvent> stream_wait_event;
-  std::function<function::EventCreateWithFlags> event_create_with_flags;
-  std::function<function::EventDestroy> event_destroy;
-  std::function<function::EventRecord> event_record;
-  std::function<function::EventQuery> event_query;
-  std::function<function::HostAlloc> host_alloc;
-  std::function<function::FreeHost> free_host;
-  std::function<function::PointerGetAttributes> pointer_get_attributes;
-
   /// "nccl 2.28.9", or "nccl (stub: late,poison)".
   std::string name() const;
 };
 
 /// Loads the chosen library and sets the stub's modes, which hold for the whole process. The CUDA runtime is the
-/// library itself if it exports it, as the stub does, else the file that PLUMBLINE_CUDART names, else libcudart.so.13
-/// or .12. Throws Error, with a remedy, if a library is absent, lacks a function or is older than 2.28. Libraries stay
-/// loaded.
+/// library itself if it exports it, as the stub does, else that of cuda::load_library(). Throws Error, with a remedy,
+/// if a library is absent, lacks a function or is older than 2.28. Libraries stay loaded.
 Library load_library(const LibraryChoice& choice);
 
 }  // namespace plumbline::transport::nccl

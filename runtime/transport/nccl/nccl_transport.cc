@@ -1,16 +1,18 @@
 #include "runtime/transport/nccl/nccl_transport.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <thread>
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/transport/cuda/choose_device.h"
+#include "runtime/transport/cuda/pinned_memory.h"
 #include "runtime/transport/errors.h"
 #include "runtime/transport/mailbox.h"
-#include "runtime/transport/nccl/device.h"
 #include "runtime/transport/nccl/edges.h"
-#include "runtime/transport/nccl/pinned_memory.h"
 #include "runtime/transport/nccl/route.h"
 #include "runtime/transport/slot_pool.h"
 
@@ -30,8 +32,8 @@ static_assert(sizeof(MessageHeader) == 16);
 struct Issued {
   Edge* edge = nullptr;
   Event done = nullptr;
-  PinnedMemory landing;  // in place of the caller's memory
-  PinnedMemory header;
+  cuda::PinnedMemory landing;  // in place of the caller's memory
+  cuda::PinnedMemory header;
   MessageHeader expected = {};
 };
 
@@ -56,20 +58,21 @@ class NcclTransport final : public Transport {
         control_(control),
         options_(options),
         watch_(control),
-        edges_(library_, control, watch_, options.timeout) {
-    check_cuda(library_, library_.stream_create_with_flags(&compute_, kStreamNonBlocking), "cudaStreamCreate");
+        edges_(library_, control, watch_, options.timeout),
+        compute_(options.compute) {
+    if (compute_ == nullptr) {
+      cuda::check(library_, library_.stream_create_with_flags(&own_compute_, cuda::kStreamNonBlocking),
+                  "cudaStreamCreate");
+      compute_ = own_compute_;
+    }
     for (Event* event : {&before_, &after_}) *event = make_event();
-    // Memory that the host computes in: whether a device can use it.
-    PointerAttributes attributes;
-    const bool known = library_.pointer_get_attributes(&attributes, this) == CudaError::Success;
-    host_memory_is_usable_ = known && attributes.type != MemoryType::Unregistered;
   }
 
   ~NcclTransport() override {
     withdraw();
     for (Issued& issued : all_) library_.event_destroy(issued.done);
     for (Event event : {before_, after_}) library_.event_destroy(event);
-    library_.stream_destroy(compute_);
+    if (own_compute_ != nullptr) library_.stream_destroy(own_compute_);
   }
 
   int rank() const override { return control_.rank(); }
@@ -122,7 +125,7 @@ class NcclTransport final : public Transport {
     return guarded([&] {
       Issued& issued = take(edges_.find(peer, /*sends=*/true));
       void* memory = transfer.memory;
-      if (!host_memory_is_usable_) {
+      if (!is_usable(memory)) {
         memory = issued.landing.at_least(library_, bytes);
         std::memcpy(memory, data, bytes);
       }
@@ -148,11 +151,11 @@ class NcclTransport final : public Transport {
       const bool early = issued != nullptr;
       if (!early && bytes > 0) {
         if (route->issued != *index) throw Error(place(transfer) + " is posted twice in a step");
-        issued = issue_receive(peer, *index, host_memory_is_usable_ ? data : nullptr);
+        issued = issue_receive(peer, *index, is_usable(data) ? data : nullptr);
       }
       route->issued = std::max(route->issued, *index + 1);
       Request request;
-      if (bytes > 0) operations_.take(request) = {{}, issued, early || !host_memory_is_usable_, transfer};
+      if (bytes > 0) operations_.take(request) = {{}, issued, early || !is_usable(data), transfer};
       return request;
     });
   }
@@ -242,7 +245,7 @@ class NcclTransport final : public Transport {
 
   Event make_event() const {
     Event event = nullptr;
-    check_cuda(library_, library_.event_create_with_flags(&event, kEventDisableTiming), "cudaEventCreate");
+    cuda::check(library_, library_.event_create_with_flags(&event, cuda::kEventDisableTiming), "cudaEventCreate");
     return event;
   }
 
@@ -271,8 +274,8 @@ class NcclTransport final : public Transport {
   /// Behind the work that is on the compute stream.
   void issue(Issued& issued, void* memory, const MessageHeader& header, size_t bytes) {
     const Edge& edge = *issued.edge;
-    check_cuda(library_, library_.event_record(before_, compute_), "cudaEventRecord");
-    check_cuda(library_, library_.stream_wait_event(edge.stream, before_, 0), "cudaStreamWaitEvent");
+    cuda::check(library_, library_.event_record(before_, compute_), "cudaEventRecord");
+    cuda::check(library_, library_.stream_wait_event(edge.stream, before_, 0), "cudaStreamWaitEvent");
     if (options_.headers) {
       issued.expected = header;
       void* const sent = issued.header.at_least(library_, sizeof(MessageHeader));
@@ -280,7 +283,7 @@ class NcclTransport final : public Transport {
       pass(edge, sent, sizeof header);
     }
     pass(edge, memory, bytes);
-    check_cuda(library_, library_.event_record(issued.done, edge.stream), "cudaEventRecord");
+    cuda::check(library_, library_.event_record(issued.done, edge.stream), "cudaEventRecord");
   }
 
   void pass(const Edge& edge, void* memory, size_t bytes) {
@@ -292,7 +295,7 @@ class NcclTransport final : public Transport {
 
   bool has_happened(Event event) const {
     const CudaError state = library_.event_query(event);
-    if (state != CudaError::NotReady) check_cuda(library_, state, "cudaEventQuery");
+    if (state != CudaError::NotReady) cuda::check(library_, state, "cudaEventQuery");
     return state == CudaError::Success;
   }
 
@@ -307,8 +310,8 @@ class NcclTransport final : public Transport {
     const Issued& issued = *operation.issued;
     Event event = issued.done;
     if (operation.transfer.direction == Direction::Receive) {
-      check_cuda(library_, library_.stream_wait_event(compute_, issued.done, 0), "cudaStreamWaitEvent");
-      check_cuda(library_, library_.event_record(after_, compute_), "cudaEventRecord");
+      cuda::check(library_, library_.stream_wait_event(compute_, issued.done, 0), "cudaStreamWaitEvent");
+      cuda::check(library_, library_.event_record(after_, compute_), "cudaEventRecord");
       event = after_;
     }
     const auto done = [&] {
@@ -325,10 +328,31 @@ class NcclTransport final : public Transport {
     if (operation.issued != nullptr) {
       Issued& issued = *operation.issued;
       if (options_.headers && !issued.edge->sends) compare_header(issued);
-      if (operation.lands) std::memcpy(operation.transfer.memory, issued.landing.get(), operation.transfer.bytes);
+      if (operation.lands) land(operation.transfer, issued);
       free_.push_back(&issued);
     }
     operations_.give_back(request);
+  }
+
+  /// Whether NCCL can use the memory itself.
+  bool is_usable(const void* memory) const {
+    cuda::PointerAttributes attributes;
+    return library_.pointer_get_attributes(&attributes, memory) == CudaError::Success &&
+           attributes.type != cuda::MemoryType::Unregistered;
+  }
+
+  /// The host waits for it, since the landing is used again.
+  void land(const Transfer& transfer, const Issued& issued) const {
+    if (!cuda::is_on_device(library_, transfer.memory)) {
+      std::memcpy(transfer.memory, issued.landing.get(), transfer.bytes);
+      return;
+    }
+    cuda::check(
+        library_,
+        library_.memcpy_async(transfer.memory, issued.landing.get(), transfer.bytes, cuda::CopyKind::Default, compute_),
+        "cudaMemcpyAsync");
+    cuda::check(library_, library_.event_record(after_, compute_), "cudaEventRecord");
+    while (!has_happened(after_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 
   void compare_header(const Issued& issued) const {
@@ -357,25 +381,36 @@ class NcclTransport final : public Transport {
   const NcclOptions options_;
   Watch watch_;
   Edges edges_;
-  Stream compute_ = nullptr;
+  Stream compute_;
+  Stream own_compute_ = nullptr;              // null: the caller's
   Event before_ = nullptr, after_ = nullptr;  // of the compute stream: before an operation, after a receive
-  bool host_memory_is_usable_ = false;
   std::deque<Issued> all_;
   std::vector<Issued*> free_;
   SlotPool<Requested> operations_;
   NcclTraffic* traffic_ = nullptr;
 };
 
+/// Why NCCL does not let the ranks of this machine share its devices; empty if it does, or they need not.
+std::string why_not_shared(const Library& library, const cuda::DeviceOfRank& chosen) {
+  constexpr int kSharesDevices = 23000;
+  const char* const shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (chosen.ranks <= chosen.devices || std::getenv("NCCL_HOSTID") != nullptr ||
+      (library.version >= kSharesDevices && shared != nullptr && std::string(shared) == "1"))
+    return {};
+  return "--transport nccl: " + std::to_string(chosen.ranks) + " ranks on a machine with " +
+         std::to_string(chosen.devices) + (chosen.devices == 1 ? " device" : " devices") +
+         " need NCCL 2.30 or newer and NCCL_MULTI_RANK_GPU_ENABLE=1; this is " + library.name() +
+         ". If each rank has a device of its own, let all ranks see all devices (CUDA_VISIBLE_DEVICES)";
+}
+
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl_transport(Library library, Transport& control, const NcclOptions& options) {
-  choose_device(library, control, Deadline::after(options.timeout));
+  const cuda::DeviceOfRank chosen =
+      cuda::choose_device(library, control, Deadline::after(options.timeout), "--transport nccl");
+  const std::string problem = why_not_shared(library, chosen);
+  if (!problem.empty()) throw Error(problem);
   return std::make_unique<NcclTransport>(std::move(library), control, options);
-}
-
-std::unique_ptr<Transport> make_nccl_transport(const LibraryChoice& choice, Transport& control,
-                                               Clock::duration timeout) {
-  return make_nccl_transport(load_library(choice), control, {.timeout = timeout, .headers = choice.headers});
 }
 
 }  // namespace plumbline::transport::nccl

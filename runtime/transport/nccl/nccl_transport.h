@@ -8,9 +8,10 @@
 // is copied once it is posted.
 //
 // Streams: an operation on an edge begins after the work that is on the compute stream by then. A receive is complete
-// for the compute stream, which waits for its event; since the kernels of a CPU run on the host, wait() then also waits
-// for the compute stream. A send is complete when its own event is: until then the caller keeps its memory. The host
-// never blocks in CUDA or NCCL: it asks, sleeps between questions, and progresses the control transport meanwhile.
+// for the compute stream, which waits for its event; wait() then also waits for the compute stream, since the kernels
+// of a CPU run on the host, and so that a message that does not come is found at its deadline, by its receiver. A send
+// is complete when its own event is: until then the caller keeps its memory. The host never blocks in CUDA or NCCL: it
+// asks, sleeps between questions, and progresses the control transport meanwhile.
 //
 // After an error or withdraw() in the middle of a step the rank aborts all its communicators, since NCCL withdraws no
 // single operation; from then on a message over NCCL throws Error.
@@ -31,14 +32,14 @@ struct NcclOptions {
   Clock::duration timeout = std::chrono::seconds(60);
   /// Before each message its tag, size and number are sent, and compared on arrival.
   bool headers = false;
+  /// The stream on which the caller computes, if its tensors are on a device. Null: kernels run on the host.
+  Stream compute = nullptr;
 };
 
 /// Decorates `control`, which must outlive the result; all ranks call it together. Selects this rank's device. Throws
 /// Error if there is none, or if ranks would have to share one and NCCL does not support it (before 2.30, or without
-/// NCCL_MULTI_RANK_GPU_ENABLE=1).
+/// NCCL_MULTI_RANK_GPU_ENABLE=1). With NCCL_HOSTID, which makes ranks of one machine look like those of several, NCCL
+/// itself decides.
 std::unique_ptr<Transport> make_nccl_transport(Library library, Transport& control, const NcclOptions& options = {});
-/// With the chosen library. Also throws as load_library() does.
-std::unique_ptr<Transport> make_nccl_transport(const LibraryChoice& choice, Transport& control,
-                                               Clock::duration timeout);
 
 }  // namespace plumbline::transport::nccl

@@ -41,8 +41,10 @@ using NcclBody = std::function<void(Transport& transport)>;
 
 /// Runs the body on ranks whose transport is NCCL's over that of with_ranks().
 void with_nccl_ranks(const std::string& choice, int ranks, const NcclBody& body) {
+  const LibraryChoice parsed = parse_library_choice(choice);
   with_ranks(ranks, [&](Transport& control) {
-    const auto transport = make_nccl_transport(parse_library_choice(choice), control, std::chrono::seconds(30));
+    const auto transport = make_nccl_transport(load_library(parsed), control,
+                                               {.timeout = std::chrono::seconds(30), .headers = parsed.headers});
     body(*transport);
     barrier(control, test_limit());
   });

@@ -1,17 +1,21 @@
-// The stub's functions of the CUDA runtime: streams, events, and host memory that a device can use. There are more
-// devices than ranks, so that each has its own.
+// The stub's functions of the CUDA runtime: streams, events, copies, and host memory that a device can use. There are
+// more devices than ranks, so that each has its own.
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 
+#include "runtime/transport/nccl/stub/demand.h"
 #include "runtime/transport/nccl/stub/exported.h"
 #include "runtime/transport/nccl/stub/modes.h"
 
-using plumbline::transport::nccl::CudaError;
-using plumbline::transport::nccl::Event;
-using plumbline::transport::nccl::MemoryType;
-using plumbline::transport::nccl::PointerAttributes;
-using plumbline::transport::nccl::Stream;
+using plumbline::transport::cuda::CopyKind;
+using plumbline::transport::cuda::CudaError;
+using plumbline::transport::cuda::Event;
+using plumbline::transport::cuda::MemoryType;
+using plumbline::transport::cuda::PointerAttributes;
+using plumbline::transport::cuda::Stream;
 namespace stub = plumbline::transport::nccl::stub;
 
 struct CUstream_st {
@@ -70,6 +74,11 @@ CudaError cudaGetDeviceCount(int* count) {
   return CudaError::Success;
 }
 
+CudaError cudaGetDevice(int* device) {
+  *device = 0;
+  return CudaError::Success;
+}
+
 CudaError cudaSetDevice(int) { return CudaError::Success; }
 
 CudaError cudaStreamCreateWithFlags(Stream* stream, unsigned int) {
@@ -111,6 +120,26 @@ CudaError cudaEventQuery(Event event) {
   stub::host_asks();
   const auto signal = event->signal();
   return signal == nullptr || signal->ask() ? CudaError::Success : CudaError::NotReady;
+}
+
+/// With `poison` the target holds 0xff bytes from the moment when the stream comes to the copy; with `late` the copy
+/// then waits until the host asks for an event behind it.
+CudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, CopyKind, Stream stream) {
+  const std::shared_ptr<stub::Demand> demand = stub::modes().late ? std::make_shared<stub::Demand>() : nullptr;
+  stub::StreamQueue::Task task;
+  task.run = [=, poisons = stub::modes().poison] {
+    if (poisons) std::memset(to, 0xff, bytes);
+    if (demand != nullptr) demand->wait();
+    std::memcpy(to, from, bytes);
+  };
+  if (demand != nullptr) task.on_ask = [demand] { demand->ask(); };
+  stream->queue->push(std::move(task));
+  return CudaError::Success;
+}
+
+CudaError cudaLaunchHostFunc(Stream stream, void (*run)(void*), void* argument) {
+  stream->queue->push({[=] { run(argument); }});
+  return CudaError::Success;
 }
 
 CudaError cudaHostAlloc(void** memory, size_t bytes, unsigned int) {

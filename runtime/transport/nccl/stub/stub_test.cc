@@ -50,7 +50,7 @@ class StubPair {
   /// Lives as long as the pair.
   Event event() {
     Event event;
-    EXPECT_EQ(library_.event_create_with_flags(&event, kEventDisableTiming), CudaError::Success);
+    EXPECT_EQ(library_.event_create_with_flags(&event, cuda::kEventDisableTiming), CudaError::Success);
     return events_.emplace_back(event);
   }
 
@@ -89,7 +89,7 @@ class StubPair {
     Config config;
     config.blocking = 1;
     ASSERT_EQ(library_.comm_init_rank_config(&communicators_[rank], 2, id, rank, &config), Result::Success);
-    ASSERT_EQ(library_.stream_create_with_flags(&streams_[rank], kStreamNonBlocking), CudaError::Success);
+    ASSERT_EQ(library_.stream_create_with_flags(&streams_[rank], cuda::kStreamNonBlocking), CudaError::Success);
   }
   Event behind(int rank) {
     const Event behind = event();
@@ -264,16 +264,16 @@ TEST(NcclStubModes, ApartRefusesOrdinaryMemory) {
   StubPair pair("apart");
   const Library& library = pair.library();
   Bytes ordinary(8);
-  PointerAttributes attributes;
+  cuda::PointerAttributes attributes;
   EXPECT_EQ(library.pointer_get_attributes(&attributes, ordinary.data()), CudaError::Success);
-  EXPECT_EQ(attributes.type, MemoryType::Unregistered);
+  EXPECT_EQ(attributes.type, cuda::MemoryType::Unregistered);
   EXPECT_EQ(library.send(ordinary.data(), 8, DataType::Uint8, 1, pair.communicator(0), pair.stream(0)),
             Result::InvalidUsage);
   testing::expect_part(library.get_last_error(pair.communicator(0)), "cudaHostAlloc");
   void* sent = nullptr;
   void* received = nullptr;
   for (void** memory : {&sent, &received})
-    ASSERT_EQ(library.host_alloc(memory, 8, kHostAllocDefault), CudaError::Success);
+    ASSERT_EQ(library.host_alloc(memory, 8, cuda::kHostAllocDefault), CudaError::Success);
   std::memcpy(sent, "0123456", 8);
   const Event receive = pair.receive(1, received, 8);
   pair.send(0, sent, 8);
@@ -357,8 +357,8 @@ TEST(NcclStubModes, AnOperationThatWasNotAskedForIsNotYetOnItsStream) {
   ASSERT_EQ(state, Result::Success);
   Stream stream;
   Event early, behind;
-  library.stream_create_with_flags(&stream, kStreamNonBlocking);
-  for (Event* event : {&early, &behind}) library.event_create_with_flags(event, kEventDisableTiming);
+  library.stream_create_with_flags(&stream, cuda::kStreamNonBlocking);
+  for (Event* event : {&early, &behind}) library.event_create_with_flags(event, cuda::kEventDisableTiming);
   const Bytes sent = counting(8);
   EXPECT_EQ(library.send(sent.data(), 8, DataType::Uint8, 1, communicators[0], stream), Result::InProgress);
   library.event_record(early, stream);

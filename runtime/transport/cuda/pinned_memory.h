@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
-#include "runtime/transport/nccl/library.h"
+#include "runtime/transport/cuda/library.h"
 
-namespace plumbline::transport::nccl {
+namespace plumbline::transport::cuda {
 
 class PinnedMemory {
  public:
@@ -44,4 +44,4 @@ class PinnedMemory {
   size_t bytes_ = 0;
 };
 
-}  // namespace plumbline::transport::nccl
+}  // namespace plumbline::transport::cuda

@@ -67,7 +67,7 @@ bool counts_targets(const LossSpec& spec) { return spec.ignores_targets || spec.
 
 double counted_targets(const LossSpec& spec, const at::Tensor& target) {
   if (spec.kind != LossKind::CrossEntropy) return static_cast<double>(target.numel());
-  const at::Tensor classes = target.contiguous();
+  const at::Tensor classes = target.cpu().contiguous();
   const std::span<const int64_t> indices(classes.const_data_ptr<int64_t>(), classes.numel());
   double count = 0;
   for (int64_t index : indices)

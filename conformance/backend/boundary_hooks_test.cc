@@ -16,7 +16,7 @@ namespace plumbline::conformance {
 namespace {
 
 constexpr uint64_t kSeed = 3;
-constexpr int kRanks = 2;
+constexpr int kPipelineRanks = 2;
 
 /// Expects one call wherever the gradient is not zeros, and none where it is. Returns the number of the latter.
 int expect_calls(const reference::Results& results) {
@@ -41,11 +41,11 @@ TEST(BoundaryHooks, AreNotCalledWhereTheGradientIsZeros) {
   reference::Case c = find_case("exact-multi-io");
   c.boundary_hooks = true;
   for (const char* name : {"interleaved-1f1b", "interleaved-zero-bubble", "zb-v"}) {
-    const schedule::Schedule schedule = schedule::make_schedule(name, kRanks, c.microbatches);
+    const schedule::Schedule schedule = schedule::make_schedule(name, kPipelineRanks, c.microbatches);
     EXPECT_GT(expect_calls(reference::run_detached(c, kSeed, stage_orders(schedule))), 0) << name;
     reference::Results results;
     std::mutex mutex;
-    testing::with_ranks(kRanks, [&](transport::Transport& transport) {
+    testing::with_ranks(kPipelineRanks, [&](transport::Transport& transport) {
       reference::Results mine = run_case_on_rank(c, transport, {.schedule = schedule, .seed = kSeed});
       const std::lock_guard<std::mutex> lock(mutex);
       results.merge(mine);

@@ -10,6 +10,7 @@
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
 #include "runtime/engine/engine.h"
+#include "runtime/graph/device.h"
 #include "runtime/microbatch/chunk.h"
 #include "runtime/split/module_pipe.h"
 
@@ -21,11 +22,13 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   EngineSubject(const reference::Case& c, transport::Transport& transport, const EngineCaseOptions& options,
                 const reference::SavedState& begin, reference::Results& results)
       : case_(c),
+        device_(options.device),
         results_(results),
         model_(reference::model_of(c, options.seed, begin)),
         engine_(transport, schedule(options), pipes(options), engine_options(options)) {}
 
-  void train(int step, const models::Batch& batch) override {
+  void train(int step, const models::Batch& given) override {
+    const models::Batch batch = there(given);
     begin(step, batch);
     if (case_.divided || (case_.input_gradients && !case_.whole_gradients)) {
       const microbatch::Microbatches divided = microbatches_of(batch, /*training=*/true);
@@ -42,7 +45,8 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
       record(engine_.train(inputs, batch.target));
     if (case_.whole_gradients) put_input_gradients(-1, inputs);
   }
-  void evaluate(int step, const models::Batch& batch) override {
+  void evaluate(int step, const models::Batch& given) override {
+    const models::Batch batch = there(given);
     begin(step, batch);
     if (case_.divided)
       record(engine_.evaluate(microbatches_of(batch, /*training=*/false)));
@@ -73,6 +77,16 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   }
 
  private:
+  /// As a user whose loader puts batches on the device.
+  models::Batch there(models::Batch batch) const {
+    if (device_.is_cpu()) return batch;
+    for (at::Tensor& input : batch.inputs)
+      if (input.defined()) input = input.to(device_);
+    if (batch.target.defined()) batch.target = batch.target.to(device_);
+    for (models::Batch& part : batch.parts) part = there(std::move(part));
+    return batch;
+  }
+
   void begin(int step, const models::Batch& batch) {
     step_ = step;
     divisor_ = reference::loss_divisor(case_, batch.target);
@@ -87,8 +101,8 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   engine::PipeSource pipes(const EngineCaseOptions& options) {
     const split::SplitOptions split = models::case_split(case_, model_, options.schedule.stages);
     engine::PipeSource source = [this, split](bool training, const std::vector<at::Tensor>& inputs) {
-      split::Pipe pipe =
-          split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, inputs, training, split);
+      split::Pipe pipe = split::make_pipe({model_.module.get(), model_.forward, model_.input_names},
+                                          graph::on_host(inputs), training, split);
       if (case_.weight_closures) defer_weight_gradients(pipe);
       return pipe;
     };
@@ -116,6 +130,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     if (case_.weight_closures) engine.weight_work = [](int, int) { return take_weight_work(); };
     engine.recompute = options.recompute;
     engine.remat = options.remat;
+    engine.device = options.device;
     if (reference::keeps_details(case_)) engine.observer = this;
     engine.decorate = [this, fault = options.fault](int stage, const split::StageState& state,
                                                     std::unique_ptr<engine::StageRunner> runner) {
@@ -208,6 +223,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   }
 
   const reference::Case& case_;
+  const c10::Device device_;
   reference::Results& results_;
   models::Model model_;
   int step_ = 0;

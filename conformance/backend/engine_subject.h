@@ -18,6 +18,7 @@ struct EngineCaseOptions {
   const Fault* fault = nullptr;
   engine::RecomputeOptions recompute = {};
   engine::RematOptions remat = {};
+  c10::Device device = c10::kCPU;  ///< where this rank's stages compute
 };
 
 /// Runs this rank's part of a case and returns its results. Every rank of `transport` calls it.

@@ -3,12 +3,14 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
 #include "conformance/backend/flight/rank_flight.h"
 #include "conformance/backend/measure.h"
+#include "conformance/backend/rank_threads.h"
 #include "conformance/backend/shared_job.h"
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
@@ -23,13 +25,12 @@
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/leftovers.h"
-#include "runtime/transport/threads.h"
 
 namespace plumbline::conformance {
 namespace {
 
 /// The bytes of this rank's result file.
-std::string run_one(const Job& job, const JobCase& item, transport::Transport& transport) {
+std::string run_one(const Job& job, const JobCase& item, c10::Device device, transport::Transport& transport) {
   std::string note;
   const reference::Case c = with_microbatches(find_case(item.id), job.microbatches, note);
   EngineCaseOptions options{case_schedule(c, ChosenSchedule{item.schedule, item.csv}, job.ranks), job.seed,
@@ -37,11 +38,12 @@ std::string run_one(const Job& job, const JobCase& item, transport::Transport& t
   options.recompute.policy =
       engine::parse_recompute(job.recompute == "never" && job.remat.empty() ? c.recompute : job.recompute);
   options.remat = {job.remat, job.remat_policy};
+  options.device = device;
   std::atomic<int64_t> happened = 0;
   Fault fault;
   const transport::Wire wire = transport::parse_wire(job.wire);
   const std::unique_ptr<transport::Transport> adverse =
-      wire.adverse() ? transport::adverse_wire(transport, wire, job.seed) : nullptr;
+      wire.adverse() && device.is_cpu() ? transport::adverse_wire(transport, wire, job.seed) : nullptr;
   transport::Transport& between = adverse ? *adverse : transport;
   std::unique_ptr<transport::Transport> mutated;
   if (!job.mutant.empty()) {
@@ -57,8 +59,8 @@ transport::Deadline patient(const Job& job) {
   return transport::Deadline::patient(transport::from_seconds(job.timeout_seconds));
 }
 
-void run_all(const Job& job, RankFlight* flight, transport::Transport& transport, const std::filesystem::path& out,
-             const OnEvent& on_event) {
+void run_all(const Job& job, c10::Device device, RankFlight* flight, transport::Transport& transport,
+             const std::filesystem::path& out, const OnEvent& on_event) {
   const auto report = [&](bool throughput, size_t index, bool done) {
     if (transport.rank() == 0) on_event({.throughput = throughput, .index = index, .done = done});
   };
@@ -70,7 +72,7 @@ void run_all(const Job& job, RankFlight* flight, transport::Transport& transport
         bytes = measure_on_rank(job.throughput[index], job, transport);
       } else {
         transport::Leftovers watched(transport);
-        bytes = run_one(job, job.cases[index], watched);
+        bytes = run_one(job, job.cases[index], device, watched);
         // A rank that waits for a message gives up first, and says for which one.
         transport::barrier(watched, transport::Deadline::after(2 * transport::from_seconds(job.timeout_seconds)));
         watched.expect_none();
@@ -92,18 +94,27 @@ void run_all(const Job& job, RankFlight* flight, transport::Transport& transport
   for (size_t i = 0; i < job.throughput.size(); ++i) execute(/*throughput=*/true, i);
 }
 
-void run_on_rank(const Job& job, transport::Transport& transport, const std::filesystem::path& out,
+void run_on_rank(const Job& job, c10::Device device, transport::Transport& transport, const std::filesystem::path& out,
                  const OnEvent& on_event) {
   // Ranks share the cores; and with one thread each kernel adds up in one order.
   at::set_num_threads(1);
   try {
     std::optional<RankFlight> flight;
     if (job.throughput.empty()) flight.emplace(transport, out, patient(job));  // a log would be measured as well
-    run_all(job, flight ? &*flight : nullptr, flight ? flight->transport() : transport, out, on_event);
+    run_all(job, device, flight ? &*flight : nullptr, flight ? flight->transport() : transport, out, on_event);
   } catch (const std::exception& error) {
     transport.abort(graph::error_text(error));
     throw;
   }
+}
+
+bool has_offload(const std::vector<schedule::Action>& actions) {
+  return std::ranges::any_of(actions, [](const schedule::Action& a) { return schedule::is_offload(a.type); });
+}
+
+bool changes_messages(const std::string& mutant, const reference::Case& c, const schedule::Schedule& schedule) {
+  std::atomic<int64_t> happened = 0;
+  return !mutant.empty() && find_mutant(mutant).make({c, schedule, 0, 0, happened}).transport != nullptr;
 }
 
 /// Why the runtime cannot run a case of the job; empty when it can.
@@ -115,6 +126,10 @@ std::string why_not(const JobCase& item, const Job& job, ModelFacts& models) {
     if (c.weight_closures && job.recompute != "never")
       return "gradients of parameters that are computed apart, in a stage that is run again (weight_closures with "
              "--recompute): the second forward has copies of the parameters";
+    if (job.device != "cpu" && std::ranges::any_of(schedule.ranks, has_offload))
+      return "schedule " + item.schedule + " offloads activations, which is implemented for the CPU only";
+    if (job.device != "cpu" && changes_messages(job.mutant, c, schedule))
+      return "mutant " + job.mutant + " changes messages on the host, which those of a device do not reach";
     return why_unsupported(c, schedule, models, {job.remat, job.remat_policy});
   } catch (const InputError& error) {
     return error.what();
@@ -147,10 +162,12 @@ std::vector<std::optional<PlanAnswer>> Runtime::plan(const Job& job, const std::
 
 JobResult Runtime::run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const {
   if (rank_ != nullptr)
-    run_on_rank(job, *rank_, out, on_event);
+    run_on_rank(job, device_, *rank_, out, on_event);
   else
-    transport::run_thread_ranks(job.ranks,
-                                [&](transport::Transport& transport) { run_on_rank(job, transport, out, on_event); });
+    run_thread_ranks_on(job.device, transport::parse_wire(job.wire).slow, job.ranks,
+                        [&](transport::Transport& transport, c10::Device device) {
+                          run_on_rank(job, device, transport, out, on_event);
+                        });
   return {.succeeded = true, .any_event = !job.cases.empty() || !job.throughput.empty(), .ending = "ended"};
 }
 

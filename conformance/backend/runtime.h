@@ -2,6 +2,8 @@
 // each rank to a file.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include "conformance/protocol/backend.h"
 #include "runtime/transport/transport.h"
 
@@ -9,9 +11,10 @@ namespace plumbline::conformance {
 
 class Runtime : public Backend {
  public:
-  /// `rank`: this process is one rank, and every rank calls run() with the same job; null: run() starts the job's ranks
-  /// as threads.
-  explicit Runtime(transport::Transport* rank = nullptr) : rank_(rank) {}
+  /// run() starts the job's ranks as threads.
+  Runtime() = default;
+  /// This process is one rank, which computes on `device`; every rank calls run() with the same job.
+  Runtime(transport::Transport& rank, c10::Device device) : rank_(&rank), device_(device) {}
 
   std::string name() const override { return "plumbline runtime"; }
   BackendDescription describe() const override;
@@ -21,7 +24,8 @@ class Runtime : public Backend {
   JobResult run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const override;
 
  private:
-  transport::Transport* rank_;
+  transport::Transport* rank_ = nullptr;
+  c10::Device device_ = c10::kCPU;
 };
 
 }  // namespace plumbline::conformance

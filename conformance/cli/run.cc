@@ -47,6 +47,7 @@ void take_common_options(const conformance::RunOptions& run, program::ProgramOpt
   if (program.recompute.blocks_in == "stage") program.recompute.blocks_in.clear();
   if (!program.recompute.blocks_in.empty() && program.recompute.policy == engine::Recompute::Never)
     throw InputError("--recompute-blocks goes with --recompute except-last or always");
+  program.device = run.device;
   program.timeout_seconds = run.timeout_seconds;
   if (!std::isfinite(program.timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
 }
@@ -60,6 +61,18 @@ void take_launcher(conformance::RunOptions& options, bool own_runtime) {
 }
 
 }  // namespace
+
+/// What --device cuda does not go with yet.
+void check_device(const conformance::RunOptions& options, const std::string& backend) {
+  if (options.device == "cpu") return;
+  const auto refuse = [](const std::string& what) { throw InputError("--device cuda: " + what); };
+  if (backend != conformance::kRuntime) refuse("goes with our own runtime only; leave out --backend");
+  if (options.remat.on()) refuse("--remat partitions stages for the CPU only; leave it out");
+  if (!options.wire.empty() &&
+      (options.wire != "slow" || options.selection.transport_or_default() != conformance::TransportKind::Threads))
+    refuse("--wire takes slow only, and ranks that are threads");
+  if (options.throughput) refuse("--throughput measures on the CPU only; leave it out");
+}
 
 void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
   auto request = std::make_shared<RunCommand>();
@@ -115,6 +128,13 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
       ->transform(CLI::CheckedTransformer(transports).description(""))
       ->type_name("threads|mpi|nccl")
       ->default_str("threads");
+  command
+      ->add_option("--device", options->device,
+                   "Where the stages compute: on the CPU, or on CUDA devices, which the ranks take in turn; one device "
+                   "is enough (docs/gpu.md). Same-order cases are then held to the same kernels on the same device")
+      ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
+      ->type_name("cpu|cuda")
+      ->capture_default_str();
   command
       ->add_option("--nccl", options->nccl,
                    "For --transport nccl: the path or name of the library, or stub, with words: those of the stub "
@@ -206,6 +226,7 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
     transport::nccl::parse_library_choice(options->nccl);
     if (!options->nccl.empty() && options->selection.transport != conformance::TransportKind::Nccl)
       throw InputError("--nccl goes with --transport nccl, which is missing");
+    check_device(*options, *backend);
     options->command_line = command_line();
     options->program = cli::program();
     if (remat->count() > 0)

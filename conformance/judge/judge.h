@@ -5,6 +5,8 @@
 // captured or cut, so it shows whether the detached run is right. Backends only deliver results; they never judge them.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -23,7 +25,9 @@ struct Expectation;
 /// Not thread-safe. Keeps the results of the oracles, so that a judge of many cases takes much memory.
 class Judge {
  public:
-  explicit Judge(uint64_t seed) : seed_(seed) {}
+  /// `device`: where the detached run computes. On any but the CPU, the whole model holds it to bounds in place of
+  /// bits.
+  explicit Judge(uint64_t seed, c10::Device device = c10::kCPU) : seed_(seed), device_(device) {}
 
   /// Judges the results of a case under one schedule, which determines the number of stages. `results` is keyed by
   /// result key. Only the kinds in `delivers` are compared, and these must be complete; empty: all kinds. The status is
@@ -52,13 +56,15 @@ class Judge {
   const TensorMap& by_microbatch_for(const reference::Case& c, int stages);
 
   uint64_t seed_;
+  c10::Device device_;
   std::map<std::string, std::shared_ptr<Oracle>> oracles_;
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };
 
 /// Demotes a same-order case to bounded truth unless the backend keeps the schedule's order and computes with the
-/// version of LibTorch of this build (suffixes such as +cpu are ignored): otherwise real numbers need not have the same
-/// bits. Returns whether the case was demoted; if so, `note` states the reason, otherwise `note` is unchanged.
+/// version of LibTorch of this build (suffixes such as +cpu are ignored) on the CPU: otherwise real numbers
+/// need not have the same bits. Returns whether the case was demoted; if so, `note` states the reason, otherwise `note`
+/// is unchanged.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline::conformance

@@ -319,6 +319,7 @@ Job empty_job(const RunOptions& options, int ranks) {
   job.remat = options.remat.mode;
   job.remat_policy = options.remat.policy;
   job.wire = options.wire;
+  job.device = options.device;
   if (!options.corpus.empty() && !options.backend.foreign)
     job.corpus = std::filesystem::absolute(ReportFolder(options.report).corpus()).string();
   return job;

@@ -50,9 +50,10 @@ struct RunOptions {
   int mutant_ranks = 1;             ///< that the mutant needs at least
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
-  std::string wire;          ///< words of transport::parse_wire(); empty: an ordinary one
-  std::string nccl;          ///< for transport::nccl::parse_library_choice()
-  std::string nccl_library;  ///< the name of what was found; empty without this transport
+  std::string wire;            ///< words of transport::parse_wire(); empty: an ordinary one
+  std::string device = "cpu";  ///< where the ranks compute; or "cuda"
+  std::string nccl;            ///< for transport::nccl::parse_library_choice()
+  std::string nccl_library;    ///< the name of what was found; empty without this transport
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = false;  ///< measure the speed of schedules as well

@@ -19,6 +19,7 @@ struct ProgramOptions {
   int microbatches = 0;           ///< 0: the number in the .csv file, else as many as `inputs` has, else one per stage
   int ranks = 0;                  ///< 0: as many as the schedule needs for the stages
   bool mpi = false;               ///< ranks are processes, not threads
+  std::string device = "cpu";     ///< where the ranks compute; or "cuda"
   std::vector<std::string> launcher;  ///< that starts processes: words with a place {np}
   std::filesystem::path inputs;       ///< a file with the batch; empty: the sample inputs, varied (batch.h)
   std::string loss;                   ///< as choose_loss() accepts it; empty: inferred

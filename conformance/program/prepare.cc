@@ -7,6 +7,7 @@
 #include "runtime/capture/annotate.h"
 #include "runtime/error.h"
 #include "runtime/split/policy/policy.h"
+#include "runtime/split/split.h"
 
 namespace plumbline::program {
 namespace {

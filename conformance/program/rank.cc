@@ -129,7 +129,7 @@ TensorMap results_of(const engine::Engine& engine, const engine::StepResult& ste
   return results;
 }
 
-TensorMap run_step(transport::Transport& transport, const ProgramStep* step) {
+TensorMap run_step(transport::Transport& transport, const ProgramStep* step, c10::Device device) {
   const std::string text = transport::broadcast_text(transport, step ? describe_step(*step).dump() : "", patient(0));
   const nlohmann::json description = nlohmann::json::parse(text);
   const double timeout = description["timeout"];
@@ -144,10 +144,12 @@ TensorMap run_step(transport::Transport& transport, const ProgramStep* step) {
 
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < description["inputs"].size(); ++i)
-    inputs.push_back(graph::from_host(batch.at("input." + std::to_string(i))));
-  const at::Tensor target = batch.contains("target") ? graph::from_host(batch.at("target")) : at::Tensor();
+    inputs.push_back(graph::from_host(batch.at("input." + std::to_string(i))).to(device));
+  const at::Tensor target = batch.contains("target") ? graph::from_host(batch.at("target")).to(device) : at::Tensor();
+  engine::EngineOptions options = engine_options(description);
+  options.device = device;
   engine::Engine engine(
-      transport, schedule, [&](bool, const std::vector<at::Tensor>&) { return pipe; }, engine_options(description));
+      transport, schedule, [&](bool, const std::vector<at::Tensor>&) { return pipe; }, std::move(options));
   const bool backward = description["backward"];
   const engine::StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
   const std::string mine = encode_tensors(results_of(engine, result));
@@ -160,10 +162,10 @@ TensorMap run_step(transport::Transport& transport, const ProgramStep* step) {
 
 }  // namespace
 
-TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step) {
+TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step, c10::Device device) {
   TensorMap results;
   conformance::with_flight_log(transport, transport::from_seconds(0),
-                               [&](transport::Transport& logged) { results = run_step(logged, step); });
+                               [&](transport::Transport& logged) { results = run_step(logged, step, device); });
   return results;
 }
 

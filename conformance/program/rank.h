@@ -31,6 +31,7 @@ struct ProgramStep {
 /// real tensor with an additional last dimension of size 2. With the defaults of ProgramSplit, gradients are bit for
 /// bit those of the uncut program, executed on one micro-batch after another with the generator seeded with seed +
 /// micro-batch.
-TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step);
+/// `device`: where this rank computes.
+TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step, c10::Device device = c10::kCPU);
 
 }  // namespace plumbline::program

@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 
+#include "conformance/backend/rank_threads.h"
 #include "conformance/program/step.h"
 #include "conformance/protocol/command_backend.h"
 #include "conformance/protocol/process.h"
@@ -14,8 +15,8 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/threads.h"
 #if PLUMBLINE_HAS_MPI
+#include "conformance/backend/rank_process.h"
 #include "runtime/transport/mpi/mpi.h"
 #endif
 
@@ -163,11 +164,12 @@ int run_under_launcher(const ProgramOptions& options, int ranks, const std::stri
 
 int run_on_threads(const ProgramOptions& options, const ProgramStep& step, std::ostream& out) {
   TensorMap results;
-  transport::run_thread_ranks(step.ranks, [&](transport::Transport& transport) {
-    at::set_num_threads(1);
-    TensorMap mine = run_step_on_rank(transport, transport.rank() == 0 ? &step : nullptr);
-    if (transport.rank() == 0) results = std::move(mine);
-  });
+  conformance::run_thread_ranks_on(
+      options.device, /*slow_copies=*/false, step.ranks, [&](transport::Transport& transport, c10::Device device) {
+        at::set_num_threads(1);
+        TensorMap mine = run_step_on_rank(transport, transport.rank() == 0 ? &step : nullptr, device);
+        if (transport.rank() == 0) results = std::move(mine);
+      });
   return finish(options, results, out);
 }
 
@@ -193,7 +195,9 @@ int run_as_rank(const ProgramOptions& options, std::ostream& out) {
       }
     }
     if (code = agree(code); code != 0) return code;
-    const TensorMap results = run_step_on_rank(*transport, step ? &*step : nullptr);
+    const conformance::RankProcess rank(*transport, conformance::TransportKind::Mpi, "", options.device,
+                                        transport::from_seconds(options.timeout_seconds));
+    const TensorMap results = run_step_on_rank(rank.transport(), step ? &*step : nullptr, rank.device());
     return agree(step ? finish(options, results, out) : 0);
   } catch (const std::exception& error) {
     mpi.abort(graph::error_text(error));

@@ -1,6 +1,5 @@
 #include "conformance/run/doctor.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <torch/version.h>
@@ -28,6 +27,7 @@
 #include "conformance/run/export_job.h"
 #include "conformance/run/steps.h"
 #include "conformance/run/supervise.h"
+#include "runtime/device/cuda.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -330,7 +330,12 @@ int examine_machine(const std::string& nccl, std::ostream& out) {
     return std::string(TORCH_VERSION);
   });
   steps.on_its_own("CUDA", [] {
-    return std::string(at::hasCUDA() ? "LibTorch has it" : "none in this LibTorch: everything runs on the CPU");
+    try {
+      device::require_cuda();
+      return device::describe_cuda() + ", for --device cuda";
+    } catch (const Error& error) {
+      return std::string("none: ") + error.what();
+    }
   });
   steps.on_its_own("NCCL", [&] { return nccl_text(choice, /*needed=*/!nccl.empty()); });
   steps.on_its_own("Python", [] {

@@ -38,6 +38,7 @@ std::string repeat_command(const RunOptions& options, const RunId& run) {
     add("--remat-policy", options.remat.policy);
   }
   if (!options.wire.empty()) add("--wire", options.wire);
+  if (options.device != RunOptions().device) add("--device", options.device);
   if (!options.nccl.empty()) add("--nccl", options.nccl);
   if (options.timeout_seconds != RunOptions().timeout_seconds) {
     std::ostringstream seconds;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "conformance/backend/built_models.h"
+#include "conformance/backend/rank_process.h"
 #include "conformance/backend/runtime.h"
 #include "conformance/backend/shared_job.h"
 #include "conformance/corpus/corpus.h"
@@ -22,6 +23,7 @@
 #include "conformance/run/own_runtime.h"
 #include "conformance/run/session.h"
 #include "conformance/run/supervise.h"
+#include "runtime/device/cuda.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/text/join.h"
@@ -30,7 +32,6 @@
 #include "runtime/transport/nccl/library.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi/mpi.h"
-#include "runtime/transport/nccl/nccl_transport.h"
 #endif
 
 namespace plumbline::conformance {
@@ -114,6 +115,17 @@ bool find_nccl(RunOptions& options) {
   return true;
 }
 
+/// False when there is no such device, which is told on stderr.
+bool find_device(const RunOptions& options) {
+  try {
+    device::device_named(options.device);
+    return true;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return false;
+  }
+}
+
 std::unique_ptr<Backend> backend_of(const BackendSpec& spec, TransportKind transport = TransportKind::Own) {
   if (spec.foreign) return std::make_unique<CommandBackend>(spec, transport);
   return std::make_unique<OwnRuntime>(spec, transport);
@@ -128,7 +140,7 @@ std::unique_ptr<Prepared> prepared(const RunOptions& given) {
     options.selection.transport = TransportKind::Own;
     if (options.waivers.empty()) options.waivers = options.backend.waivers;
   }
-  if (!find_nccl(options)) return nullptr;
+  if (!find_nccl(options) || !find_device(options)) return nullptr;
   try {
     run->backend = backend_of(options.backend)->describe();
   } catch (const BackendError& error) {
@@ -243,7 +255,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
         add_cases(options.corpus);
         models = built_models(options.seed);
         plan = make_plan(options, *models, mpi.size());
-        if (find_nccl(options)) {
+        if (find_nccl(options) && find_device(options)) {
           open_report_folder(options, plan);
           session.emplace(options, plan, out);
         } else {
@@ -260,12 +272,9 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
 
     // All ranks have the same command line.
     const TransportKind kind = options.selection.transport.value_or(TransportKind::Mpi);
-    const bool nccl = kind == TransportKind::Nccl;
-    const std::unique_ptr<transport::Transport> over_nccl =
-        nccl ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
-                                                    transport::from_seconds(options.timeout_seconds))
-             : nullptr;
-    const Runtime runtime(nccl ? over_nccl.get() : transport.get());
+    const RankProcess rank(*transport, kind, options.nccl, options.device,
+                           transport::from_seconds(options.timeout_seconds));
+    const Runtime runtime(rank.transport(), rank.device());
     const std::filesystem::path results = ReportFolder(options.report).job_output(mpi.size(), kind);
     const auto shared = [&](const Job& job) { return share_job(*transport, job, patient()); };
     const auto groups = static_cast<size_t>(agree(static_cast<int>(plan.groups.size())));

@@ -17,6 +17,7 @@
 #include "conformance/run/folder/open_report.h"
 #include "conformance/run/folder/run_artifacts.h"
 #include "conformance/run/repeat.h"
+#include "runtime/device/cuda.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
 #include "runtime/io/write_file.h"
@@ -64,7 +65,7 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
       plan_(plan),
       folder_(options.report),
       out_(out),
-      judge_(options.seed),
+      judge_(options.seed, device::device_named(options.device)),
       waivers_(options.waivers.empty() ? std::vector<Waiver>() : read_waivers(options.waivers, case_ids(backend)),
                today()),
       backend_(or_runtime(std::move(backend))),
@@ -160,7 +161,7 @@ Verdict Session::empty_verdict(size_t index) const {
   Verdict verdict;
   verdict.run = run;
   verdict.backend = backend_.name;
-  verdict.device = "cpu";
+  verdict.device = options_.backend.foreign ? backend_.device : options_.device;
   if (backend_.level == CaseLevel::Own) {
     verdict.finding.truth = reference::Truth::SameOrder;
   } else {
@@ -191,12 +192,14 @@ int Session::report() {
   RunReport report;
   for (const std::string& expired : waivers_.expired()) broken(expired);
   report.notes = waivers_.unused();
-  report.backend = {backend_.name, backend_.version, "cpu", description_text(backend_)};
+  report.backend = {backend_.name, backend_.version, options_.backend.foreign ? backend_.device : options_.device,
+                    description_text(backend_)};
   report.environment = run_environment();
   const Places places = places_of(plan_);
   report.context =
       run_context(options_.command_line, {{"backend", backend_.name + " " + backend_.version},
                                           {"transport", places.transports},
+                                          {"device", options_.device == "cpu" ? "cpu" : device::describe_cuda()},
                                           {"nccl", options_.nccl_library.empty() ? "none" : options_.nccl_library},
                                           {"ranks", places.ranks},
                                           {"seed", std::to_string(options_.seed)},

@@ -13,7 +13,7 @@ namespace {
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  const at::Tensor left = a.contiguous(), right = b.contiguous();
+  const at::Tensor left = a.cpu().contiguous(), right = b.cpu().contiguous();
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 

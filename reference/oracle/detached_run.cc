@@ -18,9 +18,11 @@
 #include "reference/oracle/precision.h"
 #include "reference/sum_of.h"
 #include "runtime/error.h"
+#include "runtime/graph/device.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/graph/run/random_turn.h"
 #include "runtime/microbatch/random_seed.h"
+#include "runtime/split/materialize.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline::reference {
@@ -52,8 +54,14 @@ void require_complete(const std::vector<StageOrder>& copies, std::vector<int> St
 class DetachedStages : public CaseSubject {
  public:
   DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype,
-                 const SavedState& begin, Results& results)
-      : case_(c), seed_(seed), dtype_(dtype), orders_(orders), model_(model_of(c, seed, begin)), results_(results) {
+                 c10::Device device, const SavedState& begin, Results& results)
+      : case_(c),
+        seed_(seed),
+        dtype_(dtype),
+        device_(device),
+        orders_(orders),
+        model_(model_of(c, seed, begin)),
+        results_(results) {
     convert(*model_.module, dtype);
     split_ = models::case_split(c, model_, static_cast<int>(orders.size()));
     const bool trains = std::find(c.steps.begin(), c.steps.end(), StepKind::Train) != c.steps.end();
@@ -126,10 +134,14 @@ class DetachedStages : public CaseSubject {
 
   models::Batch cast(const models::Batch& batch) const {
     models::Batch out;
-    for (const at::Tensor& input : batch.inputs) out.inputs.push_back(converted(input, dtype_));
-    out.target = converted(batch.target, dtype_);
+    for (const at::Tensor& input : batch.inputs) out.inputs.push_back(there(converted(input, dtype_)));
+    out.target = there(converted(batch.target, dtype_));
     for (const models::Batch& part : batch.parts) out.parts.push_back(cast(part));
     return out;
+  }
+
+  at::Tensor there(const at::Tensor& tensor) const {
+    return tensor.defined() && !device_.is_cpu() ? tensor.to(device_) : tensor;
   }
 
   std::vector<Lane> make_lanes(const models::Batch& batch, bool training) {
@@ -145,16 +157,16 @@ class DetachedStages : public CaseSubject {
     }
     for (Lane& lane : lanes) {
       lane.divisor = loss_divisor(case_, batch.target);
-      lane.pipe =
-          split::make_pipe({model_.module.get(), model_.forward, model_.input_names}, lane.inputs, training, split_);
+      lane.pipe = split::make_pipe({model_.module.get(), model_.forward, model_.input_names},
+                                   graph::on_host(lane.inputs), training, split_);
     }
     const auto stages_of = [](const Lane& lane) { return lane.pipe.num_stages(); };
     const Lane& longest = *std::ranges::max_element(lanes, {}, stages_of);
     for (int s = static_cast<int>(states_.size()); s < stages_of(longest); ++s)
-      add_state(split::make_stage_state(longest.pipe, s));
+      add_state(split::make_stage_state(longest.pipe, s, device_));
     for (Lane& lane : lanes) {
       for (int s = 0; s < lane.pipe.num_stages(); ++s) {
-        split::bind(lane.pipe.stages[s].graph, states_[s]);
+        split::bind(lane.pipe.stages[s].graph, states_[s], device_);
         lane.stages.emplace_back(graph::Program(lane.pipe.stages[s].graph));
       }
       const size_t stages = orders_.size();
@@ -217,7 +229,7 @@ class DetachedStages : public CaseSubject {
       if (case_.boundary_hooks) hooks_[stage].watch(boundary.name, inputs.back());
     }
     {
-      const graph::RandomTurn seeded(microbatch::stage_random_seed(seed_, train_steps_, stage, microbatch));
+      const graph::RandomTurn seeded(microbatch::stage_random_seed(seed_, train_steps_, stage, microbatch), device_);
       lane.stages[stage].run(inputs, lane.stage_outputs[stage]);
     }
     const std::vector<at::Tensor>& outputs = lane.stage_outputs[stage];
@@ -330,6 +342,7 @@ class DetachedStages : public CaseSubject {
   const Case& case_;
   uint64_t seed_;
   std::optional<Dtype> dtype_;
+  c10::Device device_;
   StageOrders orders_;
   models::Model model_;
   models::Batch given_;  ///< of the current step
@@ -344,10 +357,11 @@ class DetachedStages : public CaseSubject {
 
 }  // namespace
 
-Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype) {
+Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype,
+                     c10::Device device) {
   Results results;
   const SavedState begin = saved_state(c, seed);
-  DetachedStages subject(c, seed, orders, dtype, begin, results);
+  DetachedStages subject(c, seed, orders, dtype, device, begin, results);
   run_case(c, seed, subject, results, begin);
   return results;
 }

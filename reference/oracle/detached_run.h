@@ -28,14 +28,16 @@ using StageOrders = std::vector<std::vector<StageOrder>>;
 /// Runs the case with orders.size() stages and records every kind of result; if !keeps_details(c), only loss, buffer
 /// and param. `dtype`: the precision, instead of the case's (for bounded truth, with rounding errors injected by an
 /// interposer). Throws InputError if the model cannot be cut into so many stages, and Error for orders that omit or
-/// repeat a micro-batch or contain one that does not exist. Backwards may be missing if the case has no Train step.
-/// With several copies no forward may write a buffer, since the copies' buffers would differ.
+/// repeat a micro-batch or contain one that does not exist. `device`: where the stages compute; the model is captured
+/// on the host. Backwards may be missing if the case has no Train step. With several copies no forward may write a
+/// buffer, since the copies' buffers would differ.
 ///
 /// Each step runs all forwards, stage after stage, then all backwards from the last stage to the first. A runtime
 /// interleaves them to hold less memory, but a stage's forwards depend only on its own earlier forwards, and its
 /// backwards likewise, so the numbers are the same. Since values flow only to later stages, every value is computed
 /// before its use, for any orders. (With split backwards, the runtime's order of sums is that of its W. Whole backwards
 /// at the positions of the W among the forwards could deadlock: an earlier stage needs the gradient long before the W.)
-Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype = {});
+Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype = {},
+                     c10::Device device = c10::kCPU);
 
 }  // namespace plumbline::reference

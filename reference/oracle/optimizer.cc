@@ -42,7 +42,7 @@ std::unique_ptr<OptimizerParamState> state_from(const OptimizerState& begin, con
   const auto own = [&](const char* entry) {
     const at::Tensor saved = find(entry);
     PLUMBLINE_CHECK(saved.defined(), "optimizer: the state of " + name + " has no " + entry);
-    return saved.to(parameter.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+    return saved.to(parameter.device(), parameter.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
   };
   if (is_sgd) {
     if (!find("momentum_buffer").defined()) return nullptr;

@@ -31,9 +31,9 @@ at::Tensor body(const at::Tensor& x, const at::Tensor& w, at::Tensor (*hooked)(c
   return (h + h.tanh()).sum();
 }
 
-struct Setting {
+struct HookSetting {
   at::Tensor x, w;
-  Setting() {
+  HookSetting() {
     at::manual_seed(4);
     x = at::randn({3, 4}).requires_grad_();
     w = at::randn({4, 4}).requires_grad_();
@@ -41,18 +41,18 @@ struct Setting {
 };
 
 TEST(GradientHook, ChangesTheGradientAsARegisteredHook) {
-  const Setting expected, found;
+  const HookSetting expected, found;
   body(expected.x, expected.w, by_hook).backward();
   body(found.x, found.w, by_operator).backward();
   EXPECT_TRUE(at::equal(found.x.grad(), expected.x.grad()));
   EXPECT_TRUE(at::equal(found.w.grad(), expected.w.grad()));
-  const Setting without;
+  const HookSetting without;
   body(without.x, without.w, [](const at::Tensor& h) { return h; }).backward();
   EXPECT_FALSE(at::equal(without.x.grad(), expected.x.grad()));
 }
 
 TEST(GradientHook, IsCalledOnceInHalves) {
-  const Setting expected, found;
+  const HookSetting expected, found;
   body(expected.x, expected.w, by_hook).backward();
   const Tensors roots = {body(found.x, found.w, by_operator)}, root_grads = {at::Tensor()}, inputs = {found.x};
   Tensors input_grads;
@@ -65,7 +65,7 @@ TEST(GradientHook, IsCalledOnceInHalves) {
 }
 
 TEST(GradientHook, ACaptureKeepsIt) {
-  const Setting expected, found;
+  const HookSetting expected, found;
   body(expected.x, expected.w, by_hook).backward();
   torch::nn::Module root;
   root.register_parameter("w", found.w);

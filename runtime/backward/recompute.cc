@@ -269,14 +269,15 @@ void refuse_autocast(const std::vector<at::Tensor>& values) {
 /// A functor, so that each copy keeps its own state.
 struct SameRandomNumbers {
   Block block;
+  c10::Device device;
   at::Tensor state = {};
 
   void operator()(std::span<const at::Tensor> values, std::vector<at::Tensor>& outputs) {
     if (state.defined()) {
-      const graph::RandomTurn turn(state);
+      const graph::RandomTurn turn(state, device);
       return block(values, outputs);
     }
-    state = graph::random_state();
+    state = graph::random_state(device);
     block(values, outputs);
   }
 };
@@ -294,6 +295,6 @@ void recompute_in_backward(Block block, std::span<const at::Tensor> inputs, std:
   static_cast<RecomputeNode&>(*node).run_first(values, outputs);
 }
 
-Block with_same_random_numbers(Block block) { return SameRandomNumbers{std::move(block)}; }
+Block with_same_random_numbers(Block block, c10::Device device) { return SameRandomNumbers{std::move(block), device}; }
 
 }  // namespace plumbline::backward

@@ -22,6 +22,17 @@ void refuse_custom_transfers(const CustomFunctions& custom) {
                        "WAIT_REDUCE_GRAD and groups can");
 }
 
+/// Partitioned stages and stores of activations are implemented for the host only.
+void refuse_host_parts(const EngineOptions& options, const schedule::Schedule& schedule) {
+  if (options.device.is_cpu()) return;
+  if (options.remat.on())
+    throw InputError("engine: partitioned stages (remat) compute on the CPU only; leave out remat or the device");
+  for (const std::vector<schedule::Action>& actions : schedule.ranks)
+    if (std::ranges::any_of(actions, [](const schedule::Action& action) { return schedule::is_offload(action.type); }))
+      throw InputError("engine: schedule " + schedule.name +
+                       " offloads activations, which is implemented for the CPU only; take another schedule");
+}
+
 /// Computed from the rows of the last divided input.
 std::vector<double> loss_weights(const EngineOptions& options, bool training, const microbatch::Microbatches& batch) {
   std::vector<double> weights(batch.inputs.size(), 1.0);
@@ -54,9 +65,11 @@ Engine::Engine(transport::Transport& transport, schedule::Schedule schedule, Pip
     throw InputError("engine: schedule " + made.name + ": " + problem);
   refuse_custom_transfers(context_.options.custom);
   check_remat(context_.options.remat, context_.options.recompute.on());
+  refuse_host_parts(context_.options, made);
   context_.stages = schedule::stages_of_rank(made, transport.rank());
   context_.random.run_seed = context_.options.seed;
   context_.random.by_microbatch = context_.options.seed_by_microbatch;
+  context_.random.device = context_.options.device;
 }
 
 StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {

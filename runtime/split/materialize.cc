@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_strided.h>
 
 #include "runtime/error.h"
+#include "runtime/graph/device.h"
 
 namespace plumbline::split {
 
@@ -25,6 +26,18 @@ StageState make_stage_state(const Pipe& pipe, int stage, const MakeTensor& make)
     tensors.emplace(attribute.name, made.detach().requires_grad_(captured.requires_grad()));
   }
   return state;
+}
+
+StageState make_stage_state(const Pipe& pipe, int stage, c10::Device device) {
+  if (device.is_cpu()) return make_stage_state(pipe, stage);
+  return make_stage_state(pipe, stage, [device](const graph::Attribute& attribute) {
+    return attribute.tensor.to(device, /*non_blocking=*/false, /*copy=*/true);
+  });
+}
+
+void bind(graph::Graph& graph, const StageState& state, c10::Device device) {
+  bind(graph, state);
+  if (!device.is_cpu()) graph::move_to(graph, device);
 }
 
 }  // namespace plumbline::split

@@ -19,4 +19,10 @@ using MakeTensor = std::function<at::Tensor(const graph::Attribute&)>;
 /// the captured one.
 StageState make_stage_state(const Pipe& pipe, int stage, const MakeTensor& make);
 
+/// make_stage_state() of pipe.h, with the state on `device`.
+StageState make_stage_state(const Pipe& pipe, int stage, c10::Device device);
+
+/// bind() of pipe.h to a state on `device`, to which the rest of the graph is moved (graph/device.h).
+void bind(graph::Graph& graph, const StageState& state, c10::Device device);
+
 }  // namespace plumbline::split

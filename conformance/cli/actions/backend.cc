@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "conformance/backend/rank_process.h"
 #include "conformance/backend/runtime.h"
 #include "conformance/backend/shared_job.h"
 #include "conformance/cli/actions/execute.h"
@@ -12,7 +13,6 @@
 #include "runtime/graph/error_text.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi/mpi.h"
-#include "runtime/transport/nccl/nccl_transport.h"
 #endif
 
 namespace plumbline::cli {
@@ -51,12 +51,9 @@ void run_as_rank(const BackendCommand& options, transport::MpiSession& mpi) {
   conformance::share_cases(*transport, job.corpus, patient());
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
-  const std::unique_ptr<transport::Transport> over_nccl =
-      options.transport == "nccl"
-          ? transport::nccl::make_nccl_transport(transport::nccl::parse_library_choice(options.nccl), *transport,
-                                                 transport::from_seconds(job.timeout_seconds))
-          : nullptr;
-  conformance::Runtime(over_nccl ? over_nccl.get() : transport.get()).run(job, options.out, print_event);
+  const conformance::RankProcess rank(*transport, *conformance::transport_kind(options.transport), options.nccl,
+                                      job.device, transport::from_seconds(job.timeout_seconds));
+  conformance::Runtime(rank.transport(), rank.device()).run(job, options.out, print_event);
 }
 #endif
 

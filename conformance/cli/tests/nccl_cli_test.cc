@@ -1,4 +1,5 @@
-// `plumbline run --transport nccl` over the stub, and what it says where there is no library.
+// `plumbline run --transport nccl` over the stub, and what it and `--device cuda` say where there is no library or
+// device.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,29 @@ TEST_F(NcclCli, RefusesOptionsThatDoNotFit) {
                   {run("r", {"--transport", "nccl", "--nccl", "stub:fast"}), "'fast' is unknown; expected rendezvous"},
                   {run("r", {"--transport", "nccl", "--nccl", "stub:eager,late"}), "eager sends do not wait"},
                   {{"doctor", "--nccl", "stub", "--backend", "b.toml"}, "excludes"}});
+}
+
+TEST_F(NcclCli, WithoutADeviceItSaysSoAndCannotJudge) {
+  const Words hidden = {"env", "CUDA_VISIBLE_DEVICES=-1"};
+  const conformance::ProcessResult result = start(run("r", {"--device", "cuda"}), hidden);
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_NE(result.output.find("--device cuda"), std::string::npos) << result.output;
+  const conformance::ProcessResult doctor = start({"doctor"}, hidden);
+  EXPECT_NE(doctor.output.find("CUDA: none: "), std::string::npos) << doctor.output;
+}
+
+TEST_F(NcclCli, DeviceCudaRefusesWhatItDoesNotHave) {
+  const auto on_cuda = [&](const Words& more) {
+    Words words = run("r", {"--device", "cuda"});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  expect_refused({{run("r", {"--device", "gpu"}), "--device"},
+                  {on_cuda({"--backend", "b.toml"}), "goes with our own runtime only"},
+                  {on_cuda({"--remat", "default"}), "--remat partitions stages for the CPU only"},
+                  {on_cuda({"--wire", "poison"}), "--wire takes slow only"},
+                  {on_cuda({"--wire", "slow", "--transport", "mpi"}), "--wire takes slow only"},
+                  {on_cuda({"--throughput"}), "--throughput measures on the CPU only"}});
 }
 
 TEST_F(NcclCli, DoctorSaysWhichLibrary) {

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "conformance/corpus/corpus.h"
+#include "reference/models/zoo.h"
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
 #include "runtime/testing/parameter_name.h"

@@ -10,6 +10,7 @@
 #include "conformance/report/read_json.h"
 #include "conformance/run/folder/run_artifacts.h"
 #include "conformance/run/folder/run_record.h"
+#include "runtime/device/cuda.h"
 #include "runtime/error.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/patterns.h"
@@ -73,6 +74,12 @@ bool agree(const Verdict& recorded, const Verdict& judged) {
          (!recorded.finding.first || sentence(*recorded.finding.first) == sentence(*judged.finding.first));
 }
 
+/// Where the results were computed, and so must be judged.
+std::string device_of(const RunRecord& record) {
+  const auto device = std::ranges::find(record.options, "device", &std::pair<std::string, std::string>::first);
+  return device == record.options.end() ? RunOptions().device : device->second;
+}
+
 class Checker {
  public:
   explicit Checker(const CheckOptions& options)
@@ -83,7 +90,7 @@ class Checker {
         backend_(record_.describe.empty()
                      ? BackendDescription()
                      : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
-        judge_(record_.seed) {
+        judge_(record_.seed, device::device_named(device_of(record_))) {
     if (fs::exists(folder_.corpus())) add_cases(folder_.corpus());
   }
 

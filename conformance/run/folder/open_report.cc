@@ -88,6 +88,7 @@ RunRecord record_of(const RunOptions& options, const RunPlan& plan, const Backen
                                                {"recompute", options.recompute},
                                                {"remat", to_string(options.remat)},
                                                {"wire", options.wire},
+                                               {"device", options.device},
                                                {kKeepOption, options.keep == Keep::Failures ? kKeepFailures : "all"},
                                                {"waivers", with_digest(options.waivers)},
                                                {"corpus", with_digest(options.corpus, case_texts(options))}});

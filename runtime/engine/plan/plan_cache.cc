@@ -10,6 +10,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/lowering/replica_actions.h"
+#include "runtime/split/materialize.h"
 
 namespace plumbline::engine {
 namespace {
@@ -154,7 +155,7 @@ std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
   Plan& plan = made.plan;
   const EngineOptions& options = context_.options;
   if (!context_.states.contains(stage))
-    context_.states.emplace(stage, split::make_stage_state(plan.pipes.front(), stage));
+    context_.states.emplace(stage, split::make_stage_state(plan.pipes.front(), stage, options.device));
   const split::StageState& state = context_.states.at(stage);
   std::vector<const graph::Graph*> graphs;
   std::vector<std::vector<char>> has_gradient;
@@ -165,7 +166,7 @@ std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
       graphs.push_back(&nothing);
       continue;
     }
-    split::bind(pipe.stages[stage].graph, state);
+    split::bind(pipe.stages[stage].graph, state, options.device);
     has_gradient.push_back(gradients_that_come_back(pipe, stage));
     graphs.push_back(&pipe.stages[stage].graph);
   }

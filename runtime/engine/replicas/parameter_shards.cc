@@ -1,5 +1,7 @@
 #include "runtime/engine/replicas/parameter_shards.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -35,8 +37,17 @@ ParameterShards::ParameterShards(const split::StageState& state, const std::vect
 void ParameterShards::shard(const transport::Deadline& deadline) {
   finish_gather(deadline);
   for (const Part& part : parts_)
-    if (part.rank != transport_.rank()) std::memset(part.data, 0xff, part.bytes);
+    if (part.rank != transport_.rank()) overwrite(part);
   sharded_ = true;
+}
+
+void ParameterShards::overwrite(const Part& part) const {
+  const c10::Device device = tensors_.front().device();
+  if (device.is_cpu())
+    std::memset(part.data, 0xff, part.bytes);
+  else
+    at::from_blob(part.data, {static_cast<int64_t>(part.bytes)}, at::TensorOptions(at::kByte).device(device))
+        .fill_(0xff);
 }
 
 void ParameterShards::begin_gather() {

@@ -47,6 +47,8 @@ class ParameterShards {
     int rank;
   };
 
+  void overwrite(const Part& part) const;
+
   const std::vector<int> ranks_;
   transport::Transport& transport_;
   const int64_t tag_;

@@ -48,7 +48,8 @@ void GraphStage::forward(int microbatch, std::span<const at::Tensor> inputs, std
   if (!draws_random_numbers_) return run();
   const graph::RandomTurn seeded(
       random_.by_microbatch ? random_.run_seed + static_cast<uint64_t>(microbatch)
-                            : microbatch::stage_random_seed(random_.run_seed, random_.step, stage_, microbatch));
+                            : microbatch::stage_random_seed(random_.run_seed, random_.step, stage_, microbatch),
+      random_.device);
   run();
 }
 

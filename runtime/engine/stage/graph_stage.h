@@ -19,6 +19,8 @@ struct RandomContext {
   int64_t step = 0;
   /// Seed each micro-batch with run_seed + micro-batch instead (EngineOptions::seed_by_microbatch).
   bool by_microbatch = false;
+  /// Whose default generator is seeded.
+  c10::Device device = c10::kCPU;
 };
 
 class GraphStage : public StageRunner {

@@ -92,11 +92,19 @@ struct StageBlocks::Piece {
   bool draws = false;
   std::vector<at::Tensor> read, written;
 
+  /// Of the stage, whose tensors are all on one.
+  c10::Device device_of(std::span<const at::Tensor> arguments) const {
+    for (const std::span<const at::Tensor> tensors : {arguments, std::span<const at::Tensor>(read)})
+      for (const at::Tensor& tensor : tensors)
+        if (tensor.defined()) return tensor.device();
+    return c10::kCPU;
+  }
+
   void run(std::span<const at::Tensor> arguments, std::vector<at::Tensor>& results) const {
     if (!recomputed) return program->run(arguments, results);
     backward::Block block = BlockRun{*program, written};
-    backward::recompute_in_backward(draws ? backward::with_same_random_numbers(std::move(block)) : std::move(block),
-                                    arguments, read, results);
+    if (draws) block = backward::with_same_random_numbers(std::move(block), device_of(arguments));
+    backward::recompute_in_backward(std::move(block), arguments, read, results);
     // The node cannot know which of its outputs have no gradient.
     for (size_t i = 0; i < results.size(); ++i)
       if (!requires_grad[i] && results[i].defined() && results[i].requires_grad()) results[i] = results[i].detach();

@@ -6,8 +6,12 @@
 namespace plumbline::engine {
 
 PendingReceive Courier::post_receive(const split::Boundary& boundary, int peer, int64_t tag) {
-  return engine::post_receive(context_.transport, boundary.value.dtype, boundary.value.sizes, peer, tag,
-                              tag + tag_count_, context_.options.keep_strides);
+  // A number, which a stage reads on the host, stays there.
+  const bool is_tensor = boundary.value.kind == graph::ValueKind::Tensor;
+  const at::TensorOptions options =
+      at::TensorOptions(boundary.value.dtype).device(is_tensor ? context_.options.device : c10::kCPU);
+  return engine::post_receive(context_.transport, options, boundary.value.sizes, peer, tag, tag + tag_count_,
+                              context_.options.keep_strides);
 }
 
 at::Tensor Courier::receive(PendingReceive& pending, const transport::WaitContext& what) {

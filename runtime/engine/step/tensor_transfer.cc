@@ -46,10 +46,10 @@ OutgoingTensor make_outgoing(const at::Tensor& tensor, bool keep_strides) {
   return {tensor, with_strides(tensor.strides())};
 }
 
-PendingReceive post_receive(transport::Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer,
-                            int64_t tag, int64_t strides_tag, bool keep_strides) {
+PendingReceive post_receive(transport::Transport& transport, const at::TensorOptions& options, at::IntArrayRef sizes,
+                            int peer, int64_t tag, int64_t strides_tag, bool keep_strides) {
   PendingReceive receive;
-  receive.body = at::empty(sizes, at::TensorOptions().dtype(dtype));
+  receive.body = at::empty(sizes, options);
   receive.body_request = transport.irecv(receive.body.mutable_data_ptr(), receive.body.nbytes(), peer, tag);
   if (!keep_strides || sizes.empty()) return receive;
   receive.strides = at::empty({static_cast<int64_t>(sizes.size())}, at::TensorOptions().dtype(at::kLong));

@@ -29,9 +29,9 @@ struct PendingReceive {
   transport::Request body_request, strides_request;
 };
 
-/// Posts the receives of a tensor with this dtype and these sizes; `strides_tag` is used only with `keep_strides`.
-PendingReceive post_receive(transport::Transport& transport, at::ScalarType dtype, at::IntArrayRef sizes, int peer,
-                            int64_t tag, int64_t strides_tag, bool keep_strides);
+/// Posts the receives of a tensor with these options and sizes; `strides_tag` is used only with `keep_strides`.
+PendingReceive post_receive(transport::Transport& transport, const at::TensorOptions& options, at::IntArrayRef sizes,
+                            int peer, int64_t tag, int64_t strides_tag, bool keep_strides);
 
 /// Returns the received tensor, with the sender's strides if they were sent. Call after both requests are complete.
 at::Tensor received_tensor(PendingReceive&& receive);

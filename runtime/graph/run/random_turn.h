@@ -1,10 +1,11 @@
 // Turns at the default random generator.
 //
-// LibTorch has one default CPU generator for the whole process. Ranks that are threads would disturb each other, so
-// code that seeds this generator, draws from it and restores it does so in a turn: a process-wide lock.
+// LibTorch has one default generator of each device for the whole process. Ranks that are threads would disturb each
+// other, so code that seeds a generator, draws from it and restores it does so in a turn: a process-wide lock.
 #pragma once
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 
 #include <mutex>
 #include <optional>
@@ -13,9 +14,9 @@
 
 namespace plumbline::graph {
 
-/// The state of the default CPU generator, in the form that RandomTurn and at::Generator::set_state() take.
-inline at::Tensor random_state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
+/// The state of the device's default generator, in the form that RandomTurn and at::Generator::set_state() take.
+inline at::Tensor random_state(c10::Device device = c10::kCPU) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard<std::mutex> lock(generator.mutex());
   return generator.get_state();
 }
@@ -24,13 +25,13 @@ inline at::Tensor random_state() {
 /// destructor restores the generator. Turns of one thread must not nest; otherwise the process aborts.
 class RandomTurn {
  public:
-  explicit RandomTurn(std::optional<uint64_t> seed = std::nullopt)
-      : turn_(turn()), generator_(at::detail::getDefaultCPUGenerator()) {
+  explicit RandomTurn(std::optional<uint64_t> seed = std::nullopt, c10::Device device = c10::kCPU)
+      : turn_(turn()), generator_(at::globalContext().defaultGenerator(device)) {
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     before_ = generator_.get_state();
     if (seed) generator_.set_current_seed(*seed);
   }
-  explicit RandomTurn(const at::Tensor& state) : RandomTurn() {
+  explicit RandomTurn(const at::Tensor& state, c10::Device device = c10::kCPU) : RandomTurn(std::nullopt, device) {
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     generator_.set_state(state);
   }

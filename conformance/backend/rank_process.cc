@@ -1,0 +1,38 @@
+#include "conformance/backend/rank_process.h"
+
+#include "runtime/transport/cuda/choose_device.h"
+#include "runtime/transport/cuda/staged_transport.h"
+#include "runtime/transport/nccl/nccl_transport.h"
+
+namespace plumbline::conformance {
+
+RankProcess::RankProcess(transport::Transport& mpi, TransportKind kind, const std::string& nccl,
+                         const std::string& device, transport::Clock::duration timeout)
+    : transport_(&mpi) {
+  if (device == "cuda") {
+    device::require_cuda();
+    cuda_ = transport::cuda::load_library("--device cuda");
+    const int chosen =
+        transport::cuda::choose_device(cuda_, mpi, transport::Deadline::after(timeout), "--device cuda").device;
+    transport::cuda::check(cuda_, cuda_.stream_create_with_flags(&compute_, transport::cuda::kStreamNonBlocking),
+                           "cudaStreamCreate");
+    computes_ = std::make_unique<device::ComputesOn>(chosen, compute_);
+    staged_ = transport::cuda::staged_transport(mpi, cuda_, compute_);
+    transport_ = staged_.get();
+  }
+  if (kind == TransportKind::Nccl) {
+    const transport::nccl::LibraryChoice choice = transport::nccl::parse_library_choice(nccl);
+    nccl_ = transport::nccl::make_nccl_transport(transport::nccl::load_library(choice), *transport_,
+                                                 {.timeout = timeout, .headers = choice.headers, .compute = compute_});
+    transport_ = nccl_.get();
+  }
+}
+
+RankProcess::~RankProcess() {
+  nccl_.reset();
+  staged_.reset();
+  computes_.reset();
+  if (compute_ != nullptr) cuda_.stream_destroy(compute_);
+}
+
+}  // namespace plumbline::conformance

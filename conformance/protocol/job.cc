@@ -23,7 +23,8 @@ struct Text {
 };
 constexpr Text kTexts[] = {{"mutant", &Job::mutant}, {"recompute", &Job::recompute},
                            {"remat", &Job::remat},   {"remat_policy", &Job::remat_policy},
-                           {"wire", &Job::wire},     {"corpus", &Job::corpus}};
+                           {"wire", &Job::wire},     {"device", &Job::device},
+                           {"corpus", &Job::corpus}};
 
 double not_negative(const JsonPlace& place) {
   if (!place.json().is_number() || !(place.json().get<double>() >= 0)) place.fail("a number of at least 0");
@@ -91,7 +92,7 @@ Job parse_job(const std::string& text, const std::string& source) {
   const JsonPlace json(document, source);
   if (json["format"].json() != kFormat) json["format"].fail(std::string("\"") + kFormat + "\"");
   json.expect_only({"format", "ranks", "seed", "timeout_seconds", "microbatches", "mutant", "recompute", "remat",
-                    "remat_policy", "wire", "corpus", "cases", "throughput"});
+                    "remat_policy", "wire", "device", "corpus", "cases", "throughput"});
   Job job;
   job.ranks = json["ranks"].small(1, kMost);
   const nlohmann::json& seed = json["seed"].json();
@@ -102,6 +103,7 @@ Job parse_job(const std::string& text, const std::string& source) {
   for (const Text& text : kTexts)
     if (const auto place = json.find(text.name)) job.*text.member = place->text();
   if (const auto recompute = json.find("recompute")) recompute->one_of({"never", "except-last", "always"});
+  if (const auto device = json.find("device")) device->one_of({"cpu", "cuda"});
   for (const JsonPlace& item : json["cases"].items()) job.cases.push_back(read_case(item));
   if (const auto items = json.find("throughput"))
     for (const JsonPlace& item : items->items()) job.throughput.push_back(read_throughput(item));

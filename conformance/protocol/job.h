@@ -49,6 +49,8 @@ struct Job {
   std::string remat_policy = "torch-2.15";
   /// Words of transport::parse_wire(): how the transport is made worse on purpose. Empty: not at all.
   std::string wire = {};
+  /// Where the ranks compute: "cpu" or "cuda".
+  std::string device = "cpu";
   /// The user's folder of cases, which ids may name; empty: none. A foreign backend gets exported cases instead.
   std::string corpus = {};
   std::vector<JobCase> cases = {};

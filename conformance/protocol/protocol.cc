@@ -1,6 +1,7 @@
 #include "conformance/protocol/protocol.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -129,7 +130,7 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     json["protocol"].refuse("protocol " + std::to_string(version) + "; this plumbline supports " +
                             std::to_string(kProtocolVersion));
   json.expect_only({"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order",
-                    "libtorch", "wire"});
+                    "libtorch", "device", "wire"});
   BackendDescription description;
   description.name = json["name"].text();
   description.version = json["version"].text();
@@ -152,6 +153,8 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     models->refuse("only a backend of level \"own\" has models");
   if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
   if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
+  constexpr std::array kDevices = {"cpu", "cuda"};
+  if (const auto device = json.find("device")) description.device = kDevices.at(device->one_of({"cpu", "cuda"}));
   if (const auto wire = json.find("wire"))
     for (const JsonPlace& word : wire->items()) description.wire.push_back(wire_word(word));
   return description;
@@ -172,6 +175,7 @@ std::string description_text(const BackendDescription& description) {
   if (!description.models.empty()) json["models"] = description.models;
   json["order"] = description.follows_order ? "given" : "own";
   if (!description.libtorch.empty()) json["libtorch"] = description.libtorch;
+  if (description.device != BackendDescription().device) json["device"] = description.device;
   if (!description.wire.empty()) json["wire"] = description.wire;
   return json.dump(2);
 }

@@ -47,6 +47,8 @@ struct BackendDescription {
   /// The version of the LibTorch that computes; empty: none. Same-order cases need the version of this build
   /// (demote()).
   std::string libtorch;
+  /// Where it computes: "cpu" or "cuda".
+  std::string device = "cpu";
   /// The ways in which it can make its transport worse on purpose, see runtime/transport/adverse_wire.h.
   std::vector<std::string> wire;
 };

@@ -60,6 +60,7 @@ class Backend:
     level              "program": it runs the op graph; "stage": modules that the loader made; "model": the named model
     order              "given": it executes schedule.csv; "own": its own order of the schedule of that name
     libtorch           the version of LibTorch that computes; None: none
+    device             where it computes: "cpu" or "cuda"
     features, wire     see *describe* in INTERPRETING.md
 
     What it can do; cases that need more are declined, with the reason:
@@ -95,6 +96,7 @@ class Backend:
     level = "program"
     order = "given"
     libtorch = None
+    device = "cpu"
     features = ()
     wire = ()
 
@@ -185,6 +187,7 @@ class Backend:
             ],
         }
         answer |= {"libtorch": self.libtorch} if self.libtorch else {}
+        answer |= {"device": self.device} if self.device != "cpu" else {}
         answer |= {"wire": names(self.wire)} if self.wire else {}
         check(answer, "describe", f"{type(self).__name__}: describe")
         return answer

@@ -128,6 +128,11 @@ class Deliveries(Played):
             self.assert_play(case, "fail", describe=describe, changes=[["/hook-calls/", "drop"]])
         self.assert_play("hooks-after", "fail", "gradient in the hook `", changes=[["/accumulated/", "other value"]])
 
+    def test_results_of_a_gpu_are_held_to_bounds(self):
+        verdict = self.assert_play("hooks-after", "pass", describe={"device": "cuda"})
+        self.assertEqual((verdict["device"], verdict["truth"]), ("cuda", "bounded"))
+        self.assertIn("the backend computes on cuda, the oracle on cpu", verdict["reason"])
+
     def test_a_parameter_without_a_gradient_has_nothing_of_an_accumulation(self):
         """Its stage delivers no `partial`, `accumulated` or `hook-calls` of it, and one of them too many fails."""
         of_kind = lambda kind: {key.split("/", 4)[4] for key in self.keys("exact-hooks-after-frozen") if f"/{kind}/" in key}

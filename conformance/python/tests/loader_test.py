@@ -113,6 +113,8 @@ class EveryCase(unittest.TestCase):
                 case.tensors = {name: tensor.to("meta") for name, tensor in case.tensors.items()}
                 with torch.device("meta"):
                     results = run_case(case)
+                    there = load(folder).tensors  # as GlooBackend loads them on a GPU
+                self.assertEqual({tensor.device.type for tensor in there.values()}, {"meta"})
                 self.assertEqual({result.device.type for result in results.values()} - {"meta"}, set())
 
     def test_a_wrong_result_is_found(self):

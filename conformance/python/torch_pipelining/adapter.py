@@ -1,6 +1,6 @@
-"""A backend of plumbline: PyTorch's own torch.distributed.pipelining, on the CPU over gloo.
+"""A backend of plumbline: PyTorch's own torch.distributed.pipelining, on the CPU over gloo, or on GPUs over NCCL.
 
-usage: adapter.py [--stages manual|static|traced] [--alone] [--reentrant] describe
+usage: adapter.py [--stages manual|static|traced] [--alone] [--reentrant] [--device cuda] describe
        adapter.py [--stages ...] [--alone] [--reentrant] plan --job J
        adapter.py [--stages ...] [--alone] [--reentrant] run --job J --out D
        adapter.py [--stages ...] [--alone] [--reentrant] prove --corpus DIR     (docs/proof.md, Engines under test)
@@ -35,10 +35,11 @@ class Pipelining(GlooBackend):
     extras = ("accumulation_hooks", "weight_closures")
     givens = ("divided", "whole_gradients", "some_gradients")
 
-    def __init__(self, stages, alone, reentrant):
+    def __init__(self, stages, alone, reentrant, device):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")
         self.name = f"torch.distributed.pipelining ({stages}{', reentrantly recomputed' if reentrant else ''} stages{', alone' if alone else ''})"
         self.stages, self.alone, self.reentrant, self.delivers = stages, alone, reentrant, DELIVERS[stages]
+        self.device = device
 
     def why_not(self, case):
         parts, traced = [Files(case.of_replica(number)) for number in range(case.replicas)], self.stages == "traced"
@@ -62,5 +63,6 @@ if __name__ == "__main__":
     parser.add_argument("--stages", choices=DELIVERS, default="manual", help="how PyTorch's stages are built")
     parser.add_argument("--alone", action="store_true", help="only cases in which the adapter helps, without that help")
     parser.add_argument("--reentrant", action="store_true", help="only cases that recompute, by reentrant checkpoints")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the stages compute")
     options, verb = parser.parse_known_args()
-    Pipelining(options.stages, options.alone, options.reentrant).main(verb)
+    Pipelining(options.stages, options.alone, options.reentrant, options.device).main(verb)

@@ -21,7 +21,6 @@ from replicas import Replicas, part, whole
 from routed import Routed
 from support import CLASSES, SINGLE, Files, before_batches, plain
 
-DEVICE = torch.device("cpu")
 
 
 class Execution:
@@ -71,7 +70,7 @@ class Execution:
         if module.stage.weight_closures:
             options["dw_builder"] = module.stage.weight_closures.take
         replicated = self.replicas.replicated(module, index)
-        stage = pipelining.PipelineStage(replicated, index, self.case.stages, DEVICE, group=self.replicas.pipeline, **options)
+        stage = pipelining.PipelineStage(replicated, index, self.case.stages, torch.get_default_device(), group=self.replicas.pipeline, **options)
         if self.case.json["recompute"] == "except-last":
             stage.register_forward_context(module.told)
         self.recorder.watch(stage, module)
@@ -99,7 +98,7 @@ class Execution:
             pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
         stages = []
         for index in self.own:
-            stage = pipe.build_stage(index, DEVICE)
+            stage = pipe.build_stage(index, torch.get_default_device())
             self.modules[index] = stage.submod
             self.recorder.watch(stage)
             self._without_messages_to_itself(stage)

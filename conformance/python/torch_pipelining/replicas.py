@@ -43,7 +43,7 @@ class Replicas:
             return module
         if self.case.shards_parameters:
             # Not after each forward: the schedule decides when a stage with several micro-batches keeps its parameters.
-            return fully_shard(module, mesh=DeviceMesh.from_group(self._peers, "cpu"), reshard_after_forward=False)
+            return fully_shard(module, mesh=DeviceMesh.from_group(self._peers, torch.get_default_device().type), reshard_after_forward=False)
         if not any(p.requires_grad for p in module.parameters()):
             return module  # DistributedDataParallel refuses it
         return DistributedDataParallel(module, process_group=self._peers, find_unused_parameters=self._has_unused(stage))

@@ -19,9 +19,10 @@ DTYPES = {
 
 
 def to_torch(stored):
-    """A copy in memory that torch allocated: kernels may use other instructions on memory that is aligned otherwise."""
+    """A copy on torch's default device, in memory that torch allocated: kernels may use other instructions on memory that
+    is aligned otherwise."""
     array = stored.array.view("<i2") if stored.dtype == "BF16" else stored.array
-    tensor = torch.from_numpy(array).clone()
+    tensor = torch.from_numpy(array).to(torch.get_default_device(), copy=True)
     return tensor.view(torch.bfloat16) if stored.dtype == "BF16" else tensor
 
 

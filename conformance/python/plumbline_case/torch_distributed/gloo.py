@@ -20,7 +20,8 @@ from .forked import execute_cases
 
 
 class GlooBackend(Backend):
-    """A backend whose ranks are processes of torch.distributed over gloo, on the CPU.
+    """A backend whose ranks are processes of torch.distributed over gloo, on the CPU; with `device` "cuda" over NCCL, on the
+    machine's GPUs in turn, one of which suffices (docs/gpu.md).
 
     `run` of the command line starts the ranks itself (forked.py), so that torch and the engine are imported once; under
     torchrun or mpirun it is one of their ranks. self.rank and self.world_size are set before prepare().
@@ -41,13 +42,13 @@ class GlooBackend(Backend):
             messages.install()
         if place := launched():
             store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous"
-            with process_group(store, *place, job):
+            with process_group(store, *place, job, self.device):
                 super().run_job(job, folder, out, tell)
             return
 
         def run(rank, first, store, tell_parent):
             self.rank, self.world_size = rank, job["ranks"]
-            with process_group(store, rank, job["ranks"], job):
+            with process_group(store, rank, job["ranks"], job, self.device):
                 self.run_cases(job, folder, out, tell_parent, first)
 
         self.import_engine()
@@ -77,17 +78,33 @@ class GlooBackend(Backend):
 
 
 @contextlib.contextmanager
-def process_group(store, rank, ranks, job):
-    """The process group of a job."""
+def process_group(store, rank, ranks, job, device="cpu"):
+    """The process group of a job. `device` is torch's default device meanwhile."""
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     timeout = datetime.timedelta(seconds=job["timeout_seconds"])
-    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks, timeout=timeout)
+    if device == "cuda":
+        use_gpu(rank)
+    over = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+    dist.init_process_group(over, init_method=store, rank=rank, world_size=ranks, timeout=timeout)
     with wire.bad_wire(job["wire"].split(",") if "wire" in job else (), job["seed"], rank):
         yield
     dist.destroy_process_group()
+
+
+def use_gpu(rank):
+    """This process computes on a GPU of its machine, in float32 where a case says so."""
+    import torch
+
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    torch.set_default_device(device)
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.use_deterministic_algorithms(True)
 
 
 def root_of(error):

@@ -1,5 +1,8 @@
 #include "conformance/backend/rank_process.h"
 
+#include <optional>
+#include <utility>
+
 #include "runtime/transport/cuda/choose_device.h"
 #include "runtime/transport/cuda/staged_transport.h"
 #include "runtime/transport/nccl/nccl_transport.h"
@@ -9,6 +12,10 @@ namespace plumbline::conformance {
 RankProcess::RankProcess(transport::Transport& mpi, TransportKind kind, const std::string& nccl,
                          const std::string& device, transport::Clock::duration timeout)
     : transport_(&mpi) {
+  // NCCL first: where only its name is given, every rank then finds the same file, whatever LibTorch brings along.
+  const transport::nccl::LibraryChoice choice = transport::nccl::parse_library_choice(nccl);
+  std::optional<transport::nccl::Library> library;
+  if (kind == TransportKind::Nccl) library = transport::nccl::load_library(choice);
   if (device == "cuda") {
     device::require_cuda();
     cuda_ = transport::cuda::load_library("--device cuda");
@@ -20,9 +27,8 @@ RankProcess::RankProcess(transport::Transport& mpi, TransportKind kind, const st
     staged_ = transport::cuda::staged_transport(mpi, cuda_, compute_);
     transport_ = staged_.get();
   }
-  if (kind == TransportKind::Nccl) {
-    const transport::nccl::LibraryChoice choice = transport::nccl::parse_library_choice(nccl);
-    nccl_ = transport::nccl::make_nccl_transport(transport::nccl::load_library(choice), *transport_,
+  if (library) {
+    nccl_ = transport::nccl::make_nccl_transport(std::move(*library), *transport_,
                                                  {.timeout = timeout, .headers = choice.headers, .compute = compute_});
     transport_ = nccl_.get();
   }

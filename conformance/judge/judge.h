@@ -26,8 +26,9 @@ struct Expectation;
 class Judge {
  public:
   /// `device`: where the detached run computes. On any but the CPU, the whole model holds it to bounds in place of
-  /// bits.
-  explicit Judge(uint64_t seed, c10::Device device = c10::kCPU) : seed_(seed), device_(device) {}
+  /// bits. `of_device`: the results come from a device, whichever that is.
+  explicit Judge(uint64_t seed, c10::Device device = c10::kCPU, bool of_device = false)
+      : seed_(seed), device_(device), wide_bounds_(of_device || !device.is_cpu()) {}
 
   /// Judges the results of a case under one schedule, which determines the number of stages. `results` is keyed by
   /// result key. Only the kinds in `delivers` are compared, and these must be complete; empty: all kinds. The status is
@@ -57,6 +58,7 @@ class Judge {
 
   uint64_t seed_;
   c10::Device device_;
+  bool wide_bounds_;
   std::map<std::string, std::shared_ptr<Oracle>> oracles_;
   std::map<std::string, std::shared_ptr<Whole>> wholes_;
 };

@@ -101,17 +101,20 @@ void restrict_to_schedules(RunPlan& plan, const BackendDescription& backend) {
     });
 }
 
-/// False when there is no NCCL to take, which is told on stderr.
+/// False when there is no NCCL to take, which is told on stderr. Throws InputError for one that does not fit.
 bool find_nccl(RunOptions& options) {
   if (options.selection.transport != TransportKind::Nccl) return true;
   const auto choice = transport::nccl::parse_library_choice(options.nccl);
+  transport::nccl::Library library;
   try {
-    const transport::nccl::Library library = transport::nccl::load_library(choice);
-    options.nccl_library = library.name() + (library.stub.empty() ? ", " + library.path : "");
+    library = transport::nccl::load_library(choice);
   } catch (const Error& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return false;
   }
+  if (!library.stub.empty() && options.device != RunOptions().device)
+    throw InputError("--device cuda: the stub of NCCL passes no memory of a device; name NCCL, or leave out --device");
+  options.nccl_library = library.name() + (library.stub.empty() ? ", " + library.path : "");
   return true;
 }
 

@@ -65,7 +65,7 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
       plan_(plan),
       folder_(options.report),
       out_(out),
-      judge_(options.seed, device::device_named(options.device)),
+      judge_(options.seed, device::device_named(options.device), backend.device != BackendDescription().device),
       waivers_(options.waivers.empty() ? std::vector<Waiver>() : read_waivers(options.waivers, case_ids(backend)),
                today()),
       backend_(or_runtime(std::move(backend))),

@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 
 namespace plumbline::device {
 namespace {
@@ -51,7 +53,11 @@ void load() {
   at::Context& context = at::globalContext();
   if (!at::Context::hasCUDA() || guard().deviceCount() == 0)
     throw Error("--device cuda: LibTorch finds no CUDA device; `nvidia-smi` lists those of the driver");
-  context.lazyInitDevice(c10::DeviceType::CUDA);
+  try {
+    context.lazyInitDevice(c10::DeviceType::CUDA);
+  } catch (const std::exception& error) {
+    throw Error("--device cuda: " + graph::error_text(error));
+  }
   context.setDeterministicAlgorithms(/*enabled=*/true, /*warn_only=*/false);
   context.setDeterministicCuDNN(true);
   context.setBenchmarkCuDNN(false);
@@ -93,9 +99,13 @@ ComputesOn::ComputesOn(int device, transport::cuda::Stream compute)
 
 ComputesOn::~ComputesOn() {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(multithreading_before_);
-  guard().synchronizeDevice(device_.index());
+  try {
+    guard().synchronizeDevice(device_.index());
+  } catch (const std::exception&) {
+    // The rank has ended by that error already.
+  }
   guard().exchangeStream(stream_before_);
-  guard().exchangeDevice(device_before_);
+  guard().uncheckedSetDevice(device_before_);
 }
 
 }  // namespace plumbline::device

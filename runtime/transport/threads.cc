@@ -94,7 +94,7 @@ class ThreadTransport final : public Transport {
     if (request.empty()) return true;
     PostedOperation& operation = outstanding(request);
     if (!operation.done.load(std::memory_order_acquire)) return false;
-    if (!operation.mark.empty() && !hub_->copies->has_passed(operation.mark)) return false;
+    if (!guarded([&] { return operation.mark.empty() || hub_->copies->has_passed(operation.mark); })) return false;
     finish(request, operation);
     return true;
   }
@@ -116,7 +116,7 @@ class ThreadTransport final : public Transport {
   void withdraw() noexcept override {
     pool_.drain([this](PostedOperation& operation) {
       take_back(operation);
-      if (!operation.mark.empty()) hub_->copies->wait(rank_, operation.mark);
+      if (hub_->copies != nullptr) hub_->copies->drop(rank_, operation.mark);
     });
   }
 
@@ -180,6 +180,18 @@ class ThreadTransport final : public Transport {
                          sends ? other.mark : mark);
     } catch (...) {
       complete(owner, other, other.bytes);
+      hub_->copies->drop(rank_, mark);
+      withdraw();
+      throw;
+    }
+  }
+
+  /// As the contract says, a call that throws has withdrawn.
+  template <typename Call>
+  auto guarded(const Call& call) -> decltype(call()) {
+    try {
+      return call();
+    } catch (...) {
       withdraw();
       throw;
     }
@@ -226,7 +238,7 @@ class ThreadTransport final : public Transport {
       withdraw();
       throw_wrong_size(rank_, source, tag, expected, arrived);
     }
-    if (!operation.mark.empty()) hub_->copies->wait(rank_, operation.mark);
+    if (!operation.mark.empty()) guarded([&] { hub_->copies->wait(rank_, operation.mark); });
     pool_.give_back(request);
   }
 

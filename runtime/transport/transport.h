@@ -5,6 +5,10 @@
 // deadline. Messages are matched by (source, tag) in the order in which they were posted. The receiver knows the size
 // beforehand: a message of any other size is an error, never a short read.
 //
+// The memory of a message may be a device's where a transport says so. Its operations then follow the order of the
+// rank's compute stream: they begin behind the work given to it before, and "complete" means for the work given to it
+// afterwards; test() alone says that the memory itself is no longer accessed.
+//
 // After an error: a wait that throws has first withdrawn every outstanding operation of its rank (unless the handle was
 // stale), so that buffers may be freed while the exception propagates. Code that owns buffers and may throw itself must
 // call `withdraw` before it frees them. A rank that fails must call `abort`, so that the other ranks do not wait until

@@ -91,6 +91,7 @@ TEST_F(NcclCli, DeviceCudaRefusesWhatItDoesNotHave) {
                   {on_cuda({"--remat", "default"}), "--remat partitions stages for the CPU only"},
                   {on_cuda({"--wire", "poison"}), "--wire takes slow only"},
                   {on_cuda({"--wire", "slow", "--transport", "mpi"}), "--wire takes slow only"},
+                  {on_cuda({"--transport", "nccl", "--nccl", "stub"}), "the stub of NCCL passes no memory of a device"},
                   {on_cuda({"--throughput"}), "--throughput measures on the CPU only"}});
 }
 

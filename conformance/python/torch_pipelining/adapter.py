@@ -1,6 +1,6 @@
 """A backend of plumbline: PyTorch's own torch.distributed.pipelining, on the CPU over gloo, or on GPUs over NCCL.
 
-usage: adapter.py [--stages manual|static|traced] [--alone] [--reentrant] [--device cuda] describe
+usage: adapter.py [--stages manual|static|traced] [--alone] [--reentrant] [--device cpu|cuda] describe
        adapter.py [--stages ...] [--alone] [--reentrant] plan --job J
        adapter.py [--stages ...] [--alone] [--reentrant] run --job J --out D
        adapter.py [--stages ...] [--alone] [--reentrant] prove --corpus DIR     (docs/proof.md, Engines under test)

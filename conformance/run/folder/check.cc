@@ -90,7 +90,7 @@ class Checker {
         backend_(record_.describe.empty()
                      ? BackendDescription()
                      : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
-        judge_(record_.seed, device::device_named(device_of(record_))) {
+        judge_(record_.seed, device::device_named(device_of(record_)), backend_.device != BackendDescription().device) {
     if (fs::exists(folder_.corpus())) add_cases(folder_.corpus());
   }
 

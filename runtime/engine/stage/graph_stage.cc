@@ -21,7 +21,7 @@ GraphStage::GraphStage(int stage, const std::vector<const graph::Graph*>& graphs
       recompute_(recompute.of(stage)) {
   for (const graph::Graph* graph : graphs) {
     frames_.emplace_back(graph::Program(*graph));
-    if (recompute_ != Recompute::Never) blocks_.emplace_back(*graph, recompute.blocks_in);
+    if (recompute_ != Recompute::Never) blocks_.emplace_back(*graph, recompute.blocks_in, random.device);
     draws_random_numbers_ =
         draws_random_numbers_ || std::any_of(graph->nodes.begin(), graph->nodes.end(), &graph::draws_random_numbers);
   }

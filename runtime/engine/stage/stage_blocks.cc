@@ -90,20 +90,13 @@ struct StageBlocks::Piece {
   std::optional<graph::Program> program;
   bool recomputed = true;
   bool draws = false;
+  c10::Device device = c10::kCPU;
   std::vector<at::Tensor> read, written;
-
-  /// Of the stage, whose tensors are all on one.
-  c10::Device device_of(std::span<const at::Tensor> arguments) const {
-    for (const std::span<const at::Tensor> tensors : {arguments, std::span<const at::Tensor>(read)})
-      for (const at::Tensor& tensor : tensors)
-        if (tensor.defined()) return tensor.device();
-    return c10::kCPU;
-  }
 
   void run(std::span<const at::Tensor> arguments, std::vector<at::Tensor>& results) const {
     if (!recomputed) return program->run(arguments, results);
     backward::Block block = BlockRun{*program, written};
-    if (draws) block = backward::with_same_random_numbers(std::move(block), device_of(arguments));
+    if (draws) block = backward::with_same_random_numbers(std::move(block), device);
     backward::recompute_in_backward(std::move(block), arguments, read, results);
     // The node cannot know which of its outputs have no gradient.
     for (size_t i = 0; i < results.size(); ++i)
@@ -111,7 +104,7 @@ struct StageBlocks::Piece {
   }
 };
 
-StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in) {
+StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in, c10::Device device) {
   const std::vector<int32_t> cuts = blocks_in.empty() ? std::vector<int32_t>() : borders(graph, blocks_in);
   split::Pipe pipe;
   if (cuts.size() > 2) {
@@ -126,6 +119,7 @@ StageBlocks::StageBlocks(const graph::Graph& graph, const std::string& blocks_in
   for (size_t p = 0; p < pipe.stages.size(); ++p) {
     split::Stage& stage = pipe.stages[p];
     Piece piece;
+    piece.device = device;
     piece.inputs = stage.inputs;
     piece.outputs = stage.outputs;
     for (graph::ValueId v : stage.graph.outputs)

@@ -28,8 +28,8 @@ class StageBlocks {
  public:
   /// `graph` must be bound to its tensors and is copied. `blocks_in` as in RecomputeOptions. Throws InputError if the
   /// graph cannot be cut into these blocks (split()), or if a recomputed block writes a parameter in place or has a
-  /// parameter inside a branch of a cond.
-  StageBlocks(const graph::Graph& graph, const std::string& blocks_in);
+  /// parameter inside a branch of a cond. `device`: whose default generator the stage draws from.
+  StageBlocks(const graph::Graph& graph, const std::string& blocks_in, c10::Device device = c10::kCPU);
   StageBlocks(StageBlocks&&) noexcept;
   ~StageBlocks();
 

@@ -16,7 +16,7 @@ namespace plumbline::transport::cuda {
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
 
-enum class CudaError : int { Success = 0, InvalidValue = 1, NotReady = 600 };
+enum class CudaError : int { Success = 0, InvalidValue = 1, InsufficientDriver = 35, NoDevice = 100, NotReady = 600 };
 
 inline constexpr unsigned int kStreamNonBlocking = 1;
 inline constexpr unsigned int kEventDisableTiming = 2;

@@ -36,7 +36,7 @@ DeviceOfRank choose_device(const Library& library, Transport& control, const Dea
                            const std::string& user) {
   DeviceOfRank chosen;
   const int index = local_index(control, deadline, chosen.ranks);
-  check(library, library.get_device_count(&chosen.devices), "cudaGetDeviceCount");
+  chosen.devices = device_count(library);
   if (chosen.devices == 0) throw Error(user + ": there is no CUDA device on this machine");
   chosen.device = index % chosen.devices;
   check(library, library.set_device(chosen.device), "cudaSetDevice");

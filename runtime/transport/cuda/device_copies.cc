@@ -26,7 +26,7 @@ class CurrentDevice {
 }  // namespace
 
 DeviceCopies::DeviceCopies(Library library, int ranks) : library_(std::move(library)), ranks_(ranks) {
-  check(library_, library_.get_device_count(&devices_), "cudaGetDeviceCount");
+  devices_ = device_count(library_);
   if (devices_ == 0) throw Error("--device cuda: there is no CUDA device on this machine");
   for (int rank = 0; rank < ranks; ++rank) {
     const CurrentDevice device(library_, device_of(rank));
@@ -50,8 +50,12 @@ Mark DeviceCopies::mark(int rank) {
     std::lock_guard lock(mutex_);
     event = take_event(rank);
   }
-  check(library_, library_.event_record(event, ranks_[rank].compute), "cudaEventRecord");
-  return {event, rank};
+  Mark mark{event, rank};
+  if (const CudaError result = library_.event_record(event, ranks_[rank].compute); result != CudaError::Success) {
+    drop(rank, mark);
+    check(library_, result, "cudaEventRecord");
+  }
+  return mark;
 }
 
 void DeviceCopies::copy(int from, int to, void* target, const void* source, size_t bytes, Mark& sent, Mark& received) {
@@ -70,6 +74,13 @@ void DeviceCopies::copy(int from, int to, void* target, const void* source, size
 
 void DeviceCopies::wait(int rank, Mark& mark) {
   check(library_, library_.stream_wait_event(ranks_[rank].compute, mark.event, 0), "cudaStreamWaitEvent");
+  std::lock_guard lock(mutex_);
+  give_back(mark);
+}
+
+void DeviceCopies::drop(int rank, Mark& mark) noexcept {
+  if (mark.empty()) return;
+  library_.stream_wait_event(ranks_[rank].compute, mark.event, 0);
   std::lock_guard lock(mutex_);
   give_back(mark);
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <list>
 #include <numeric>
 #include <thread>
 
@@ -71,9 +73,11 @@ int exchange_rounds(Transport& transport, const Library& library, Stream compute
   return wrong;
 }
 
+/// With a library that leaves out waits, copies may end after everything else: the memory stays.
 int wrong_rounds(int ranks, Library library) {
+  static std::list<std::vector<DeviceMemory>> all;
+  std::vector<DeviceMemory>& memory = all.emplace_back(ranks);
   DeviceCopies copies(std::move(library), ranks);
-  std::vector<DeviceMemory> memory(ranks);
   std::atomic<int> wrong = 0;
   run_thread_ranks(
       ranks,
@@ -120,7 +124,7 @@ TEST(DeviceCopies, AMessageOfAnotherSizeIsAnErrorAndNoCopy) {
   const auto ends = make_thread_transports(2, &copies);
   const std::array<int, 2> sent = {7, 8};
   int received = 0;
-  Request send = ends[0]->isend(sent.data(), sizeof sent, 1, 1);
+  EXPECT_FALSE(ends[0]->isend(sent.data(), sizeof sent, 1, 1).empty());
   Request receive = ends[1]->irecv(&received, sizeof received, 0, 1);
   const std::string text =
       testing::failure<Error>([&] { ends[1]->wait(receive, Deadline::after(std::chrono::seconds(5)), "a number"); });

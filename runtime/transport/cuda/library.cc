@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "runtime/error.h"
@@ -12,8 +13,10 @@ namespace {
 SharedLibrary find_runtime(const std::string& user) {
   const std::string advice = user + " needs the CUDA runtime: set PLUMBLINE_CUDART to the path of libcudart.so";
   if (const char* path = std::getenv("PLUMBLINE_CUDART")) return {path, advice};
-  for (const char* name : {"libcudart.so.13", "libcudart.so.12"})
-    if (std::optional<SharedLibrary> found = SharedLibrary::find(name)) return *found;
+  // The one that LibTorch has loaded comes first.
+  for (const bool only_loaded : {true, false})
+    for (const char* name : {"libcudart.so.13", "libcudart.so.12"})
+      if (std::optional<SharedLibrary> found = SharedLibrary::find(name, only_loaded)) return *found;
   return {"libcudart.so", advice};
 }
 
@@ -43,6 +46,14 @@ Library library_from(const SharedLibrary& file) {
 }
 
 Library load_library(const std::string& user) { return library_from(find_runtime(user)); }
+
+int device_count(const Library& library) {
+  int devices = 0;
+  const CudaError result = library.get_device_count(&devices);
+  if (result == CudaError::NoDevice || result == CudaError::InsufficientDriver) return 0;
+  check(library, result, "cudaGetDeviceCount");
+  return devices;
+}
 
 bool is_on_device(const Library& library, const void* memory) {
   PointerAttributes attributes;

@@ -37,6 +37,9 @@ Library load_library(const std::string& user);
 /// The same from a library that also has other functions, as the stub of NCCL does.
 Library library_from(const SharedLibrary& file);
 
+/// 0 if there is no device, or no driver for any. Throws Error as check() does.
+int device_count(const Library& library);
+
 /// Whether the memory is a device's.
 bool is_on_device(const Library& library, const void* memory);
 

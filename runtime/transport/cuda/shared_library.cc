@@ -7,7 +7,7 @@
 namespace plumbline::transport::cuda {
 namespace {
 
-void* open(const std::string& name) { return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); }
+void* open(const std::string& name, int more = 0) { return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | more); }
 
 }  // namespace
 
@@ -15,8 +15,8 @@ SharedLibrary::SharedLibrary(const std::string& name, const std::string& advice)
   if (handle_ == nullptr) throw Error(std::string(dlerror()) + "; " + advice);
 }
 
-std::optional<SharedLibrary> SharedLibrary::find(const std::string& name) {
-  if (void* handle = open(name)) return SharedLibrary(name, handle);
+std::optional<SharedLibrary> SharedLibrary::find(const std::string& name, bool only_loaded) {
+  if (void* handle = open(name, only_loaded ? RTLD_NOLOAD : 0)) return SharedLibrary(name, handle);
   return std::nullopt;
 }
 

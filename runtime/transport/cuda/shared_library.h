@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace plumbline::transport::cuda {
 
@@ -11,8 +12,8 @@ class SharedLibrary {
  public:
   /// Throws Error with the dynamic linker's words and `advice` if the library cannot be loaded.
   SharedLibrary(const std::string& name, const std::string& advice);
-  /// Nothing if the library cannot be loaded.
-  static std::optional<SharedLibrary> find(const std::string& name);
+  /// Nothing if the library cannot be loaded; `only_loaded`: or was not before.
+  static std::optional<SharedLibrary> find(const std::string& name, bool only_loaded);
 
   bool has(const char* symbol) const { return address(symbol) != nullptr; }
 

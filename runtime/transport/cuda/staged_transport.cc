@@ -47,11 +47,16 @@ class StagedTransport : public ArrivalTransport<Staged> {
 
   /// The host waits for it, so that pinned memory can be used again.
   void copy(void* to, const void* from, size_t bytes) {
-    check(library_, library_.memcpy_async(to, from, bytes, CopyKind::Default, compute_), "cudaMemcpyAsync");
-    check(library_, library_.event_record(copied_, compute_), "cudaEventRecord");
-    for (CudaError state; (state = library_.event_query(copied_)) != CudaError::Success;) {
-      if (state != CudaError::NotReady) check(library_, state, "cudaEventQuery");
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    try {
+      check(library_, library_.memcpy_async(to, from, bytes, CopyKind::Default, compute_), "cudaMemcpyAsync");
+      check(library_, library_.event_record(copied_, compute_), "cudaEventRecord");
+      for (CudaError state; (state = library_.event_query(copied_)) != CudaError::Success;) {
+        if (state != CudaError::NotReady) check(library_, state, "cudaEventQuery");
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    } catch (...) {
+      withdraw();
+      throw;
     }
   }
 

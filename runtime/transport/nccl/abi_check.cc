@@ -76,6 +76,8 @@ PLUMBLINE_VALUE(Result::InProgress, ncclInProgress);
 PLUMBLINE_VALUE(DataType::Uint8, ncclUint8);
 PLUMBLINE_VALUE(CudaError::Success, cudaSuccess);
 PLUMBLINE_VALUE(CudaError::InvalidValue, cudaErrorInvalidValue);
+PLUMBLINE_VALUE(CudaError::InsufficientDriver, cudaErrorInsufficientDriver);
+PLUMBLINE_VALUE(CudaError::NoDevice, cudaErrorNoDevice);
 PLUMBLINE_VALUE(CudaError::NotReady, cudaErrorNotReady);
 PLUMBLINE_VALUE(cuda::kStreamNonBlocking, cudaStreamNonBlocking);
 PLUMBLINE_VALUE(cuda::kEventDisableTiming, cudaEventDisableTiming);

@@ -1,9 +1,12 @@
 #include "runtime/transport/nccl/nccl_transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 

@@ -79,7 +79,7 @@ class GlooBackend(Backend):
 
 @contextlib.contextmanager
 def process_group(store, rank, ranks, job, device="cpu"):
-    """The process group of a job. `device` is torch's default device meanwhile."""
+    """The process group of a job. With `device` "cuda" a GPU is torch's default device from then on."""
     import torch
     import torch.distributed as dist
 
@@ -98,6 +98,7 @@ def use_gpu(rank):
     """This process computes on a GPU of its machine, in float32 where a case says so."""
     import torch
 
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic products ask for
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
     torch.cuda.set_device(device)
     torch.set_default_device(device)

@@ -323,7 +323,12 @@ class Protocol(unittest.TestCase):
             if schema == "job":
                 members |= set(document)
                 of_cases |= {key for case in document["cases"] for key in case}
-        self.assertEqual(members, set(SCHEMAS["job"]["$defs"]["of_names"]["properties"]))
+        # A job for a device is made only where there is one.
+        self.assertEqual(members | {"device"}, set(SCHEMAS["job"]["$defs"]["of_names"]["properties"]))
+        with open(self.jobs["plain"], encoding="utf-8") as file:
+            plain = json.load(file)
+        self.assertIsNone(self.wrong("job", plain | {"device": "cuda"}))
+        self.assertIsNotNone(self.wrong("job", plain | {"device": "gpu"}))
         self.assertEqual(of_cases, {"id", "schedule", "results", "folder"})
 
     def test_changed_messages_are_refused(self):

@@ -197,7 +197,7 @@ class ThreadTransport final : public Transport {
     }
   }
 
-  /// Afterwards nobody else touches the operation or starts a copy of its memory.
+  /// Afterwards no other thread touches the operation or starts a copy of its memory.
   void take_back(PostedOperation& operation) {
     RankState& receiver = hub_->ranks[operation.destination];
     {

@@ -143,7 +143,7 @@ TEST(DeviceCopies, AMessageBetweenADeviceAndTheHostIsRefusedOnBothSides) {
     Request receive = ends[1]->irecv(&host, sizeof host, 0, 1);
     const std::string text = testing::failure<Error>([&] { ends[0]->isend(device, sizeof host, 1, 1); });
     EXPECT_NE(text.find("between memory of a device and memory of the host"), std::string::npos) << text;
-    ends[1]->wait(receive, Deadline::after(std::chrono::seconds(5)), "it was completed, so that nobody waits for it");
+    ends[1]->wait(receive, Deadline::after(std::chrono::seconds(5)), "the receive, which the error completed");
     // Memory of the host on both sides passes as without devices.
     int sent = 5;
     Request second = ends[1]->irecv(&host, sizeof host, 0, 2);

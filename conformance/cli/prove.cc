@@ -85,6 +85,10 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
       ->add_option("--certificate", options->certificate,
                    "Write what was proven: terms of all results, operators, normalisations, assumptions, limits")
       ->type_name("F.json");
+  command
+      ->add_option("--terms", options->terms,
+                   "Write the terms below all results of the only run, expected and found, as JSON")
+      ->type_name("F.json");
   CLI::App* group = command->add_option_group("A program from Python (torch.export's .pt2)");
   add_step_options(*group, *program, "Prove the step of this archive, cut as by `plumbline run`, instead of cases");
   const std::vector<CLI::Option*> of_program = group->get_options();
@@ -94,7 +98,7 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
     if (remat->count() > 0) partition::parse_partition_mode(options->run.remat.mode);  // refuses an empty mode
     request->of_program = command->count("--program") > 0;
     if (request->of_program) {
-      for (const char* other : {"--case", "--corpus", "--mutant", "--certificate"})
+      for (const char* other : {"--case", "--corpus", "--mutant", "--certificate", "--terms"})
         if (command->count(other) > 0)
           throw InputError(std::string(other) + " is about cases; it does not go with --program");
       if (request->whole_step) throw InputError("--claim step is about cases; a program takes computation or sum");
@@ -104,7 +108,7 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
       if (command->count("--case") == 0) throw InputError("--case GLOB or --program M.pt2 is missing");
     }
     if (request->whole_step)
-      for (const char* other : {"--schedule", "--ranks", "--mutant", "--recompute", "--remat"})
+      for (const char* other : {"--schedule", "--ranks", "--mutant", "--recompute", "--remat", "--terms"})
         if (command->get_option(other)->count() > 0)
           throw InputError(std::string("--claim step goes without ") + other +
                            ": it is about the unsplit model; --claim computation takes it");

@@ -215,6 +215,7 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   try {
     const std::vector<RankTerms> ranks = engine.get();
     for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
+    if (options.examine) options.examine(terms, expected.results, ranks);
     Comparison(expected, runs, options.claim, proof).compare(ranks);
     if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
     const bool runs_again = options.recompute.on() || options.remat.on();

@@ -29,6 +29,9 @@ struct ProofOptions {
   /// On hollow tensors (shapes/): nothing is computed, and nothing takes memory, whatever its size. The case's model
   /// and batches must be hollow.
   bool on_shapes = false;
+  /// Called with all terms, the expected results, and those that each rank delivered; not if the engine stopped.
+  std::function<void(const Terms& terms, const ResultTerms& expected, const std::vector<RankTerms>& found)> examine =
+      {};
 };
 
 enum class Outcome {

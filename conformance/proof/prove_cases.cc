@@ -10,6 +10,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/proof/certificate.h"
 #include "conformance/proof/scaled_case.h"
+#include "conformance/proof/term_file.h"
 #include "runtime/error.h"
 
 namespace plumbline::proof {
@@ -49,6 +50,10 @@ CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
       proof.fault = mutant.make;
       if (mutant.hangs) proof.timeout = kShort;
     }
+    if (!options.terms.empty())
+      proof.examine = [&](const Terms& terms, const ResultTerms& expected, const std::vector<RankTerms>& found) {
+        write_terms(options.terms, run.id, c.microbatches, terms, expected, found);
+      };
     certified.proof = prove(c, proof);
   } catch (const InputError& error) {
     certified.not_taken = error.what();
@@ -70,7 +75,11 @@ int prove_cases(const CasesOptions& options, std::ostream& out) {
   planned.microbatches = 0;  // planning asks whether the case's rows suffice
   std::vector<CertifiedRun> all;
   std::map<std::string, int> counts, not_taken;  // by outcome, by reason
-  for (const PlannedRun& run : conformance::make_plan(planned, *models).runs) {
+  const std::vector<PlannedRun> runs = conformance::make_plan(planned, *models).runs;
+  if (!options.terms.empty() && runs.size() != 1)
+    throw InputError("--terms takes the terms of one run, and these are " + std::to_string(runs.size()) +
+                     "; name a case, a schedule and a number of ranks");
+  for (const PlannedRun& run : runs) {
     CertifiedRun certified =
         run.unsupported.empty() ? prove_run(run, options) : CertifiedRun{.run = run, .not_taken = run.unsupported};
     if (certified.not_taken.empty()) {

@@ -14,10 +14,12 @@ struct CasesOptions {
   conformance::RunOptions run;
   Claim claim = Claim::SameComputation;
   std::filesystem::path certificate = {};  ///< empty: none is written
+  std::filesystem::path terms = {};        ///< where the terms of the only run go (term_file.h); empty: nowhere
 };
 
 /// Proves every run that the options select, prints a line for each to `out`, and writes the certificate. Returns the
-/// exit code: 0 if all are proven, 1 if one is not. Throws InputError if none of them can be taken.
+/// exit code: 0 if all are proven, 1 if one is not. Throws InputError if none of them can be taken, or
+/// if terms are asked for and there are several runs.
 int prove_cases(const CasesOptions& options, std::ostream& out);
 
 }  // namespace plumbline::proof

@@ -152,7 +152,7 @@ void Memory::write(const at::Tensor& tensor, const Value& value) {
   const Sizes& sizes = held->layout.sizes;
   const TermId before = held->state == State::Known ? proof::term_of(terms_, held->value)
                                                     : terms_.add({"unset", type_text(held->dtype, sizes), {}});
-  const std::string what = type_text(held->dtype, sizes) + " " + found->digest();
+  const std::string what = type_text(held->dtype, sizes) + " " + found->text();
   held->value = whole(terms_.add({"write", what, {before, proof::term_of(terms_, value)}}), sizes, held->dtype);
   held->state = State::Known;
   held->digest = digest(held->data, held->bytes);

@@ -13,7 +13,7 @@ namespace {
 /// The largest position that a list holds.
 constexpr int64_t kMostPosition = std::numeric_limits<int32_t>::max();
 
-constexpr int64_t kMostListed = int64_t{1} << 20;
+constexpr int64_t kMostListed = int64_t{1} << 26;
 
 /// Equal positions have equal loops: none of one element, and no two that are one.
 Loops canonical(const Loops& loops) {
@@ -127,14 +127,13 @@ void Picks::describe() {
   }
   range_ = "from " + std::to_string(first) + " to " + std::to_string(last);
   last_ = last;
-  if (loops_ && (count_ >= kMostListed || last > kMostPosition)) {
-    digest_ = std::to_string(loops_->first) + "+";
-    for (const Loops::Loop& loop : loops_->loops)
-      digest_ += std::to_string(loop.count) + "x" + std::to_string(loop.stride) + ",";
+  if (!loops_) {
+    text_ = sha256({reinterpret_cast<const char*>(list_.data()), list_.size() * sizeof list_[0]});
     return;
   }
-  const std::vector<int32_t> all = list();
-  digest_ = sha256({reinterpret_cast<const char*>(all.data()), all.size() * sizeof all[0]});
+  text_ = std::to_string(loops_->first) + "+";
+  for (const Loops::Loop& loop : loops_->loops)
+    text_ += std::to_string(loop.count) + "x" + std::to_string(loop.stride) + ",";
 }
 
 bool Picks::are_all(int64_t size) const {
@@ -144,7 +143,7 @@ bool Picks::are_all(int64_t size) const {
 
 std::vector<int32_t> Picks::list() const {
   if (!loops_) return list_;
-  if (count_ > 64 * kMostListed || last_ > kMostPosition)
+  if (count_ > kMostListed || last_ > kMostPosition)
     throw Error("proof: a view of too many elements that do not lie evenly");
   std::vector<int32_t> all;
   all.reserve(count_);

@@ -46,10 +46,11 @@ class Picks {
   bool are_all(int64_t size) const;
   /// The elements of `before` at these positions.
   Picks of(const Picks& before) const;
-  /// Equal choices have equal texts: "from 0 to 5 " and a digest of the positions, or, of a million and more
-  /// and of positions beyond 32 bits, the loops.
+  /// "from 0 to 5"
   const std::string& range() const { return range_; }
-  const std::string& digest() const { return digest_; }
+  /// Equal choices have equal texts: the first position and the loops, outermost first, as "16+4x8,2x1," (count x
+  /// stride); a SHA-256 of the list where no loops describe it.
+  const std::string& text() const { return text_; }
   /// The positions. Throws Error if there are too many.
   std::vector<int32_t> list() const;
 
@@ -59,7 +60,7 @@ class Picks {
   std::optional<Loops> loops_;
   std::vector<int32_t> list_;     ///< without loops
   int64_t count_ = 0, last_ = 0;  ///< last_: the largest position
-  std::string range_, digest_;
+  std::string range_, text_;
 };
 
 }  // namespace plumbline::proof

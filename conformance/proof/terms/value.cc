@@ -33,7 +33,7 @@ TermId term_of(Terms& terms, const Value& value) {
   std::string attributes = type_text(value.dtype, value.sizes);
   if (value.picks)
     attributes +=
-        " " + value.picks->range() + " of " + std::to_string(count_of(value.root_sizes)) + " " + value.picks->digest();
+        " " + value.picks->range() + " of " + std::to_string(count_of(value.root_sizes)) + " " + value.picks->text();
   return terms.add(terms.head("elements", attributes), {&value.root, 1});
 }
 

@@ -93,7 +93,7 @@ TEST(Views, ShowTheElementsOfTheDefinition) {
     EXPECT_EQ(found->list(), *right);
     EXPECT_EQ(found->count(), static_cast<int64_t>(right->size()));
     // A choice from the list is the same as from the loops.
-    EXPECT_EQ(Picks(*right).digest(), found->digest());
+    EXPECT_EQ(Picks(*right).text(), found->text());
     EXPECT_EQ(Picks(*right).range(), found->range());
     EXPECT_EQ(found->are_all(count_of(base.sizes)),
               *right == *by_definition({0, {count_of(base.sizes)}, {1}}, {0, {count_of(base.sizes)}, {1}}));
@@ -121,7 +121,7 @@ TEST(Views, AViewOfAViewShowsElementsOfTheFirst) {
     Views views;
     const Views::Shared found = views.both(views.between(base, view), views.between(copy, second_view));
     EXPECT_EQ(found->list(), right);
-    EXPECT_EQ(found->digest(), Picks(right).digest());
+    EXPECT_EQ(found->text(), Picks(right).text());
   }
 }
 
@@ -131,12 +131,12 @@ TEST(Views, LargeChoicesAreEqualOnEveryWay) {
   const Layout dense{0, {n, n}, {n, 1}}, turned{0, {n, n}, {1, n}}, flat{0, {n * n}, {1}};
   Views views;
   const Views::Shared transposed = views.between(dense, turned);
-  EXPECT_EQ(views.both(transposed, views.between(dense, flat))->digest(), transposed->digest());
-  EXPECT_EQ(views.between(turned, dense)->digest(), transposed->digest());
+  EXPECT_EQ(views.both(transposed, views.between(dense, flat))->text(), transposed->text());
+  EXPECT_EQ(views.between(turned, dense)->text(), transposed->text());
   EXPECT_TRUE(views.both(transposed, transposed)->are_all(n * n));
   EXPECT_FALSE(transposed->are_all(n * n));
-  EXPECT_NE(views.between(dense, {1, {n, n - 1}, {n, 1}})->digest(),
-            views.between(dense, {0, {n, n - 1}, {n, 1}})->digest());
+  EXPECT_NE(views.between(dense, {1, {n, n - 1}, {n, 1}})->text(),
+            views.between(dense, {0, {n, n - 1}, {n, 1}})->text());
 }
 
 TEST(Views, PositionsBeyond32BitsAreNotCut) {
@@ -145,8 +145,8 @@ TEST(Views, PositionsBeyond32BitsAreNotCut) {
   Views views;
   const Views::Shared rows = views.between(base, {0, {4, 4}, {4 * far, far}});
   const Views::Shared columns = views.between(base, {0, {4, 4}, {far, 4 * far}});
-  EXPECT_NE(rows->digest(), columns->digest());
-  EXPECT_NE(rows->digest(), views.between(base, {0, {4, 4}, {0, 0}})->digest());
+  EXPECT_NE(rows->text(), columns->text());
+  EXPECT_NE(rows->text(), views.between(base, {0, {4, 4}, {0, 0}})->text());
 }
 
 }  // namespace

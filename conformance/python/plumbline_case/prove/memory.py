@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .terms import Value, picked, term_of, type_text, whole
+from .terms import Value, choice, picked, term_of, type_text, whole
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -167,8 +167,8 @@ class Memory:
             self.define(tensor, value)
             return
         before = term_of(self.terms, held.value) if held.value else self.terms.add("unset", type_text(held.dtype, sizes))
-        where = hashlib.sha256(picks.astype("<i4").tobytes()).hexdigest()
-        root = self.terms.add("write", f"{type_text(held.dtype, sizes)} {where}", [before, term_of(self.terms, value)])
+        attributes = f"{type_text(held.dtype, sizes)} {choice(picks)}"
+        root = self.terms.add("write", attributes, [before, term_of(self.terms, value)])
         held.value, held.unset, held.digest = whole(root, sizes, held.dtype), False, digest(stored_bytes(tensor))
 
     def shares(self, tensor, others):

@@ -92,10 +92,36 @@ def term_of(terms, value):
         return value.root
     attributes = type_text(value.dtype, value.sizes)
     if value.picks is not None:
-        digest = hashlib.sha256(value.picks.astype("<i4").tobytes()).hexdigest()
-        attributes += f" from {value.picks.min()} to {value.picks.max()} of {math.prod(value.root_sizes)} {digest}"
+        attributes += f" from {value.picks.min()} to {value.picks.max()} of {math.prod(value.root_sizes)} {choice(value.picks)}"
     terms.values[found := terms.add("elements", attributes, [value.root])] = value
     return found
+
+
+def choice(picks):
+    """Equal choices have equal texts: the first position and the loops that visit them, outermost first, as "16+4x8,2x1,"
+    (count x stride); a SHA-256 of the list where no loops do. The same texts as those of
+    conformance/proof/terms/picks.cc."""
+    loops = loops_of(picks)
+    if loops is None:
+        return hashlib.sha256(picks.astype("<i4").tobytes()).hexdigest()
+    return f"{picks[0]}+" + "".join(f"{count}x{stride}," for count, stride in loops)
+
+
+def loops_of(picks):
+    """The loops [(count, stride)] that visit a list: its longest even beginning is the innermost one, and so on outwards.
+    None if there are none."""
+    loops, block, visited = [], 1, picks[:1]
+    while block < len(picks):
+        stride = int(picks[block] - picks[0])
+        heads = picks[::block]
+        even = heads == picks[0] + stride * np.arange(len(heads))
+        count = len(heads) if even.all() else int(even.argmin())
+        loops.insert(0, (count, stride))
+        visited = (visited + stride * np.arange(count)[:, None]).ravel()
+        block *= count
+        if len(picks) % block:
+            return None
+    return loops if (visited == picks).all() else None
 
 
 # --- terms that put elements of others together ---------------------------------------------------------------------

@@ -32,6 +32,9 @@ inline constexpr int kResultKinds = static_cast<int>(ResultKind::OptimizerState)
 /// "forward", "output", ... as in a key.
 std::string_view kind_name(ResultKind kind);
 
+/// Whether it is a value between stages, or the gradient of one.
+constexpr bool is_boundary(ResultKind kind) { return kind == ResultKind::Forward || kind == ResultKind::Backward; }
+
 struct ResultKey {
   /// The position in Case::steps, from 0.
   int step = 0;

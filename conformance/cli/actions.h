@@ -64,7 +64,8 @@ struct BackendCommand {
 struct CheckCommand : conformance::CheckOptions {
   std::filesystem::path against;
   bool exact = false;
-  bool selects_runs = false;  ///< --profile or --case is given
+  bool selects_runs = false;     ///< --profile or --case is given
+  std::filesystem::path corpus;  ///< cases of the user's own that a certificate is about
 };
 
 struct DoctorCommand {

@@ -1,5 +1,7 @@
-// plumbline check: judges a result folder again, verifies exported cases, or compares two recordings.
+// plumbline check: judges a result folder again, verifies exported cases, proves a certificate again, or compares two
+// recordings.
 #include "conformance/cli/commands.h"
+#include "conformance/cli/options/corpus_option.h"
 #include "runtime/error.h"
 
 namespace plumbline::cli {
@@ -14,11 +16,15 @@ void add_check(CLI::App& app, Command& chosen, const Actions& actions) {
       "the folder is inconsistent (a file is missing, unexpected or unreadable, or a verdict contradicts its files);\n"
       "3: some of it was never run.\n"
       "Or verify what `plumbline export -o DIR` wrote: exit 0 if every file is unchanged, else 2.\n"
+      "Or prove again what a certificate of `plumbline prove` says: exit 0 if all of it is confirmed and proven, 1 if\n"
+      "it is confirmed and not all is proven, 2 if the same proof gives something else today.\n"
       "With --against: compare the recording of a pipeline with the recording of one rank for the same training, and\n"
       "name the first module, micro-batch and direction that differ.");
   command
-      ->add_option("DIR", options->folder,
-                   "The folder of `plumbline run --report DIR` or `plumbline export -o DIR`, or a recording")
+      ->add_option(
+          "DIR", options->folder,
+          "The folder of `plumbline run --report DIR` or `plumbline export -o DIR`, a recording, or the file of\n"
+          "`plumbline prove --certificate`")
       ->required();
   command
       ->add_option("--profile", options->profile,
@@ -26,10 +32,14 @@ void add_check(CLI::App& app, Command& chosen, const Actions& actions) {
       ->type_name("P");
   command->add_option("--case", options->case_glob, "Only cases whose id matches one of these patterns")
       ->type_name("GLOB,...");
+  add_corpus_option(*command, options->corpus);
   CLI::Option* against =
       command->add_option("--against", options->against, "The recording of one rank")->type_name("DIR2");
   command
       ->add_flag("--exact", options->exact,
+                 "Or prove again what a certificate of `plumbline prove` says: exit 0 if all of it is confirmed and "
+                 "proven, 1 if\n"
+                 "it is confirmed and not all is proven, 2 if the same proof gives something else today.\n"
                  "With --against: ignore the perturbed runs, which measure how far rounding may move a value")
       ->needs(against);
   command->callback([=, execute = actions.check, &chosen] {

@@ -14,15 +14,18 @@
 namespace plumbline::proof {
 namespace {
 
-constexpr int kFormat = 2;
 constexpr const char* kSameComputation =
-    "P1, the same computation: every loss, output, gradient, buffer, parameter and optimizer state of the pipelined "
-    "run is computed by the same operators, with the same arguments, from the same parameters, buffers, rows and "
+    "P1, the same computation: every loss, output, value between stages, gradient, buffer, parameter and optimizer "
+    "state "
+    "of the pipelined run is computed by the same operators, with the same arguments, from the same parameters, "
+    "buffers, rows and "
     "random draws, and added up in the order that the schedule prescribes, as in the unsplit model run micro-batch by "
     "micro-batch; and no operator is executed more often";
 constexpr const char* kSameSum =
-    "P2, the same sum: every loss, output, gradient, buffer, parameter and optimizer state of the pipelined run equals "
-    "that of the unsplit model run micro-batch by micro-batch over the real numbers, because both are the same "
+    "P2, the same sum: every loss, output, value between stages, gradient, buffer, parameter and optimizer state of "
+    "the "
+    "pipelined run equals that of the unsplit model run micro-batch by micro-batch over the real numbers, because both "
+    "are the same "
     "operators applied to the same sums of the same addends with the same factors; and no operator is executed more "
     "often";
 
@@ -47,10 +50,12 @@ nlohmann::json json_of(const Difference& difference) {
   return json;
 }
 
+}  // namespace
+
 nlohmann::json json_of(const CertifiedRun& run) {
   nlohmann::json json = {{"case", run.run.id.case_id}, {"schedule", run.run.id.schedule}, {"ranks", run.run.id.ranks}};
   if (!run.not_taken.empty()) {
-    json["outcome"] = "not-taken";
+    json["outcome"] = kNotTaken;
     json["why"] = run.not_taken;
     return json;
   }
@@ -72,14 +77,13 @@ nlohmann::json json_of(const CertifiedRun& run) {
                {"zeros_left_out", proof.log.zeros},
                {"constants", proof.constants},
                {"numbers_read_by", proof.log.read_numbers}});
+  if (!run.run.csv.empty()) json["schedule_csv"] = run.run.csv;
   json["counted_operators"] = proof.counted;
   nlohmann::json& results = json["results"];
   for (const auto& [key, id] : proof.results) results[key] = to_string(id);
   for (const Difference& difference : proof.differ) json["differ"].push_back(json_of(difference));
   return json;
 }
-
-}  // namespace
 
 const std::vector<std::string>& assumptions() {
   static const std::vector<std::string> all = {
@@ -122,8 +126,9 @@ void write_certificate(const std::filesystem::path& path, Claim claim, const std
   for (const CertifiedRun& run : runs) all.push_back(json_of(run));
   nlohmann::json linear = nlohmann::json::array();
   for (const auto& [name, operands] : linear_operators()) linear.push_back(name);
-  const nlohmann::json certificate = {{"format", kFormat},
-                                      {"claim", claim == Claim::SameSum ? kSameSum : kSameComputation},
+  const nlohmann::json certificate = {{"format", kRunsFormat},
+                                      {"claim", claim == Claim::SameSum ? "sum" : "computation"},
+                                      {"meaning", claim == Claim::SameSum ? kSameSum : kSameComputation},
                                       {"plumbline", conformance::plumbline_version()},
                                       {"libtorch", TORCH_VERSION},
                                       {"runs", all},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,19 @@ struct CertifiedRun {
   Proof proof = {};
 };
 
+inline constexpr const char* kRunsFormat = "plumbline-proof/3";
+/// The outcome, or answer, of what a proof does not take.
+inline constexpr const char* kNotTaken = "not-taken";
+
 /// What a proof rests on, and what it says nothing about; one sentence each, as on docs/proof.md.
 const std::vector<std::string>& assumptions();
 const std::vector<std::string>& not_proven();
 
 /// One identity for all results of a run.
 std::string root_of(const ResultTerms& results);
+
+/// The entry of the run.
+nlohmann::json json_of(const CertifiedRun& run);
 
 /// Writes JSON. Throws InputError if the file cannot be written.
 void write_certificate(const std::filesystem::path& path, Claim claim, const std::vector<CertifiedRun>& runs);

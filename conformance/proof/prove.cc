@@ -12,6 +12,7 @@
 #include "conformance/backend/engine_subject.h"
 #include "conformance/judge/stage_orders.h"
 #include "conformance/proof/blame.h"
+#include "conformance/proof/executions/detached_boundaries.h"
 #include "conformance/proof/executions/unsplit_run.h"
 #include "conformance/proof/executions/wire.h"
 #include "conformance/proof/shapes/shape_run.h"
@@ -49,10 +50,15 @@ std::vector<RankTerms> run_engine(const reference::Case& c, const ProofOptions& 
   return out;
 }
 
+bool is_boundary(const std::string& key) { return reference::is_boundary(reference::parse_result_key(key).kind); }
+
 std::string result_text(const std::string& key) {
   const reference::ResultKey result = reference::parse_result_key(key);
   std::string text = std::string(reference::kind_name(result.kind)) + " " + result.name;
-  if (result.microbatch >= 0) text += " of micro-batch " + std::to_string(result.microbatch);
+  if (result.stage >= 0) text += " of stage " + std::to_string(result.stage);
+  if (result.stage >= 0 && result.microbatch >= 0) text += ",";
+  if (result.microbatch >= 0)
+    text += (result.stage >= 0 ? " micro-batch " : " of micro-batch ") + std::to_string(result.microbatch);
   return text + " of step " + std::to_string(result.step);
 }
 
@@ -70,23 +76,24 @@ std::vector<std::string> in_order(const ResultTerms& results) {
 /// gives the sentence.
 class Comparison {
  public:
-  Comparison(const RankTerms& expected, const TwoRuns& runs, Claim claim, Proof& proof)
-      : expected_(expected), runs_(runs), forms_(runs.terms), claim_(claim), proof_(proof) {}
+  /// `boundaries`: the run that gives the expected terms of values between stages, beside that of the engine.
+  Comparison(const ResultTerms& expected, const TwoRuns& runs, const TwoRuns& boundaries, Claim claim, Proof& proof)
+      : expected_(expected), runs_(runs), boundaries_(boundaries), forms_(runs.terms), claim_(claim), proof_(proof) {}
 
   void compare(const std::vector<RankTerms>& ranks) {
-    for (const std::string& key : in_order(expected_.results)) {
+    for (const std::string& key : in_order(expected_)) {
       bool delivered = false;
       for (const RankTerms& rank : ranks) {
         const auto found = rank.results.find(key);
         if (found == rank.results.end()) continue;
         delivered = true;
-        compare(key, expected_.results.at(key), found->second);
+        compare(key, expected_.at(key), found->second);
       }
       if (!delivered) add({key}, [] { return "no rank delivered it"; });
     }
     for (const RankTerms& rank : ranks)
       for (const auto& [key, id] : rank.results)
-        if (!expected_.results.contains(key)) add({key}, [] { return "the unsplit run has no such result"; });
+        if (!expected_.contains(key)) add({key}, [] { return "the unsplit run has no such result"; });
     if (!proof_.why.empty()) proof_.why += "; as sums, of the results that differ: " + sums_text(proof_.differ);
   }
 
@@ -94,7 +101,7 @@ class Comparison {
   void compare(const std::string& key, const TermId& right, const TermId& found) {
     if (found == right) return;
     add({key, relation_between(forms_, right, found), runs_.found.first(found).stage},
-        [&] { return blame(runs_, right, found); });
+        [&] { return blame(is_boundary(key) ? boundaries_ : runs_, right, found); });
   }
 
   template <class Why>
@@ -105,8 +112,8 @@ class Comparison {
       proof_.differ.push_back(std::move(difference));
   }
 
-  const RankTerms& expected_;
-  TwoRuns runs_;
+  const ResultTerms& expected_;
+  TwoRuns runs_, boundaries_;
   NormalForms forms_;
   Claim claim_;
   Proof& proof_;
@@ -115,7 +122,7 @@ class Comparison {
 /// An operator that the unsplit run executes n times for equal operands is executed n times in all stages together.
 void count_operators(const TwoRuns& runs, Proof& proof) {
   std::optional<TermId> first;  // by identity, so that all runs of a case name the same one
-  for (size_t number = 0; number < runs.terms.size(); ++number) {
+  for (size_t number = 0, end = runs.terms.numbers_end(); number < end; ++number) {
     const int known = runs.expected.times(number);
     if (known == Occurrences::kMostTimes) proof.counted = false;
     if (known == 0 || runs.found.times(number) <= known) continue;
@@ -134,7 +141,7 @@ std::vector<std::string> constants_of(const ResultTerms& results, const Terms& t
   std::vector<std::string> found;
   if (!terms.any("constant")) return found;
   std::vector<TermId> open;
-  std::vector<bool> seen(terms.size());  // by number
+  std::vector<bool> seen(terms.numbers_end());  // by number
   for (const auto& [key, id] : results) open.push_back(id);
   while (!open.empty()) {
     const TermId id = open.back();
@@ -209,14 +216,22 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   std::future<std::vector<RankTerms>> engine =
       std::async(options.on_shapes ? std::launch::async : std::launch::deferred,
                  [&] { return run_engine(c, options, terms, in_engine, happened); });
-  const RankTerms expected = run_unsplit(c, options.seed, conformance::stage_orders(options.schedule), recorder);
+  const reference::StageOrders orders = conformance::stage_orders(options.schedule);
   Proof proof;
-  proof.results = expected.results;
+  proof.results = run_unsplit(c, options.seed, orders, recorder).results;
   try {
-    const std::vector<RankTerms> ranks = engine.get();
+    std::vector<RankTerms> ranks = engine.get();
     for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
-    if (options.examine) options.examine(terms, expected.results, ranks);
-    Comparison(expected, runs, options.claim, proof).compare(ranks);
+    Occurrences in_detached(terms);
+    if (options.boundaries && !options.on_shapes) {
+      Recorder of_stages(terms, in_detached, -1);
+      proof.results.merge(run_detached_boundaries(c, options.seed, orders, of_stages));
+    } else {
+      for (RankTerms& rank : ranks)
+        std::erase_if(rank.results, [](const auto& result) { return is_boundary(result.first); });
+    }
+    if (options.examine) options.examine(terms, proof.results, ranks);
+    Comparison(proof.results, runs, {terms, in_detached, in_engine}, options.claim, proof).compare(ranks);
     if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
     const bool runs_again = options.recompute.on() || options.remat.on();
     proof.counted = !runs_again;
@@ -231,7 +246,7 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   }
   proof.happened = happened;
   proof.terms = terms.size();
-  proof.constants = constants_of(expected.results, terms);
+  proof.constants = constants_of(proof.results, terms);
   return proof;
 }
 

@@ -29,6 +29,8 @@ struct ProofOptions {
   /// On hollow tensors (shapes/): nothing is computed, and nothing takes memory, whatever its size. The case's model
   /// and batches must be hollow.
   bool on_shapes = false;
+  /// Values between stages are compared too. Not on shapes; needs a model that the detached stages can cut.
+  bool boundaries = true;
   /// Called with all terms, the expected results, and those that each rank delivered; not if the engine stopped.
   std::function<void(const Terms& terms, const ResultTerms& expected, const std::vector<RankTerms>& found)> examine =
       {};
@@ -59,8 +61,8 @@ struct Proof {
 /// "PROVEN NAME: 40 results", "REFUTED NAME: why"; a proof of the same sum also counts the results in another order.
 std::string line_of(const Proof& proof, const std::string& name);
 
-/// Runs the case twice: on the engine, one thread a rank, and unsplit. Throws InputError, with the reason, for a case
-/// that a proof does not take (why_not_provable()).
+/// Runs the case on the engine, one thread a rank, and unsplit, and for the values between stages detached. Throws
+/// InputError, with the reason, for a case that a proof does not take (why_not_provable()).
 Proof prove(const reference::Case& c, const ProofOptions& options);
 
 /// Why no proof takes the case, in one line; empty if one does.

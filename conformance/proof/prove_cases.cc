@@ -22,6 +22,14 @@ constexpr auto kPatient = std::chrono::seconds(60);
 /// For faults after which a rank waits for a message that never comes.
 constexpr auto kShort = std::chrono::seconds(1);
 
+std::string line_of(const CertifiedRun& certified) {
+  const Proof& proof = certified.proof;
+  const bool is_idle = proof.outcome == Outcome::Proven && !certified.mutant.empty() && proof.happened == 0;
+  return line_of(proof, to_string(certified.run.id)) + (is_idle ? " (the mutant changed nothing here)" : "");
+}
+
+}  // namespace
+
 CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
   const reference::Case c = scaled(conformance::find_case(run.id.case_id), options.run.microbatches);
   const bool own_recompute = options.run.recompute == "never" && options.run.remat.mode.empty();
@@ -60,14 +68,6 @@ CertifiedRun prove_run(const PlannedRun& run, const CasesOptions& options) {
   }
   return certified;
 }
-
-std::string line_of(const CertifiedRun& certified) {
-  const Proof& proof = certified.proof;
-  const bool is_idle = proof.outcome == Outcome::Proven && !certified.mutant.empty() && proof.happened == 0;
-  return line_of(proof, to_string(certified.run.id)) + (is_idle ? " (the mutant changed nothing here)" : "");
-}
-
-}  // namespace
 
 int prove_cases(const CasesOptions& options, std::ostream& out) {
   const auto models = conformance::built_models(options.run.seed);

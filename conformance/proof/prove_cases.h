@@ -9,6 +9,8 @@
 
 namespace plumbline::proof {
 
+struct CertifiedRun;  // certificate.h
+
 struct CasesOptions {
   /// The selection of runs, the fault, recompute, remat, micro-batches and seed; its other fields are not read.
   conformance::RunOptions run;
@@ -16,6 +18,9 @@ struct CasesOptions {
   std::filesystem::path certificate = {};  ///< empty: none is written
   std::filesystem::path terms = {};        ///< where the terms of the only run go (term_file.h); empty: nowhere
 };
+
+/// Proves the run with the fault, recompute, remat, micro-batches, seed and claim of the options, and writes its terms.
+CertifiedRun prove_run(const conformance::PlannedRun& run, const CasesOptions& options);
 
 /// Proves every run that the options select, prints a line for each to `out`, and writes the certificate. Returns the
 /// exit code: 0 if all are proven, 1 if one is not. Throws InputError if none of them can be taken, or

@@ -54,13 +54,14 @@ void require_complete(const std::vector<StageOrder>& copies, std::vector<int> St
 class DetachedStages : public CaseSubject {
  public:
   DetachedStages(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype,
-                 c10::Device device, const SavedState& begin, Results& results)
+                 c10::Device device, DetachedObserver* observer, const SavedState& begin, Results& results)
       : case_(c),
         seed_(seed),
         dtype_(dtype),
         device_(device),
         orders_(orders),
         model_(model_of(c, seed, begin)),
+        observer_(observer),
         results_(results) {
     convert(*model_.module, dtype);
     split_ = models::case_split(c, model_, static_cast<int>(orders.size()));
@@ -72,6 +73,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void train(int step, const models::Batch& batch) override {
+    if (observer_ != nullptr) observer_->begins(step, batch);
     std::vector<Lane> lanes = make_lanes(batch, /*training=*/true);
     std::map<const void*, at::Tensor> before;
     for_each_parameter([&](int, const std::string&, const at::Tensor& parameter) {
@@ -93,6 +95,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void evaluate(int step, const models::Batch& batch) override {
+    if (observer_ != nullptr) observer_->begins(step, batch);
     const c10::NoGradGuard no_grad;
     std::vector<Lane> lanes = make_lanes(batch, /*training=*/false);
     carry_out(step, lanes, /*training=*/false);
@@ -181,6 +184,7 @@ class DetachedStages : public CaseSubject {
   }
 
   void add_state(split::StageState state) {
+    if (observer_ != nullptr) observer_->holds(state);
     CountedHooks hooks;
     for (const auto& [name, parameter] : state.parameters) {
       if (case_.parameter_hooks) hooks.add(name, parameter);
@@ -351,6 +355,7 @@ class DetachedStages : public CaseSubject {
   std::vector<CountedHooks> hooks_;  ///< by stage
   std::vector<split::SharedParameter> shared_;
   std::vector<std::vector<Gradients>> accumulated_;  ///< [stage][copy], for the current step
+  DetachedObserver* observer_;                       ///< may be null
   Results& results_;
   int64_t train_steps_ = 0;
 };
@@ -358,10 +363,10 @@ class DetachedStages : public CaseSubject {
 }  // namespace
 
 Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype,
-                     c10::Device device) {
+                     c10::Device device, DetachedObserver* observer) {
   Results results;
   const SavedState begin = saved_state(c, seed);
-  DetachedStages subject(c, seed, orders, dtype, device, begin, results);
+  DetachedStages subject(c, seed, orders, dtype, device, observer, begin, results);
   run_case(c, seed, subject, results, begin);
   return results;
 }

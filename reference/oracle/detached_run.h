@@ -10,7 +10,12 @@
 #include <vector>
 
 #include "reference/case.h"
+#include "reference/models/zoo.h"
 #include "reference/results.h"
+
+namespace plumbline::split {
+struct StageState;
+}
 
 namespace plumbline::reference {
 
@@ -25,12 +30,22 @@ struct StageOrder {
 /// stage and within a stage by ascending copy. The copies of a stage together contain every micro-batch once.
 using StageOrders = std::vector<std::vector<StageOrder>>;
 
+/// Watches a detached run from outside.
+class DetachedObserver {
+ public:
+  virtual ~DetachedObserver() = default;
+  /// The batch of a step, before anything reads it. `step` is the position in Case::steps.
+  virtual void begins(int step, const models::Batch& batch) = 0;
+  /// The parameters and buffers of a stage, before its first forward.
+  virtual void holds(const split::StageState& state) = 0;
+};
+
 /// Runs the case with orders.size() stages and records every kind of result; if !keeps_details(c), only loss, buffer
 /// and param. `dtype`: the precision, instead of the case's (for bounded truth, with rounding errors injected by an
 /// interposer). Throws InputError if the model cannot be cut into so many stages, and Error for orders that omit or
 /// repeat a micro-batch or contain one that does not exist. `device`: where the stages compute; the model is captured
 /// on the host. Backwards may be missing if the case has no Train step. With several copies no forward may write a
-/// buffer, since the copies' buffers would differ.
+/// buffer, since the copies' buffers would differ. `observer` may be null.
 ///
 /// Each step runs all forwards, stage after stage, then all backwards from the last stage to the first. A runtime
 /// interleaves them to hold less memory, but a stage's forwards depend only on its own earlier forwards, and its
@@ -38,6 +53,6 @@ using StageOrders = std::vector<std::vector<StageOrder>>;
 /// before its use, for any orders. (With split backwards, the runtime's order of sums is that of its W. Whole backwards
 /// at the positions of the W among the forwards could deadlock: an earlier stage needs the gradient long before the W.)
 Results run_detached(const Case& c, uint64_t seed, const StageOrders& orders, std::optional<Dtype> dtype = {},
-                     c10::Device device = c10::kCPU);
+                     c10::Device device = c10::kCPU, DetachedObserver* observer = nullptr);
 
 }  // namespace plumbline::reference

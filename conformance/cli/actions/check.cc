@@ -1,4 +1,5 @@
-// plumbline check: judges a result folder again, verifies exported cases, or compares two recordings.
+// plumbline check: judges a result folder again, verifies exported cases, proves a certificate again, or compares two
+// recordings.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -6,7 +7,9 @@
 #include <iostream>
 
 #include "conformance/cli/actions/execute.h"
+#include "conformance/corpus/corpus.h"
 #include "conformance/export/check_export.h"
+#include "conformance/proof/verify.h"
 #include "conformance/recording/against.h"
 #include "conformance/report/text.h"
 #include "conformance/run/folder/check.h"
@@ -75,6 +78,16 @@ int compare_recorded(const CheckCommand& options) {
 
 int execute_check(const CheckCommand& options) {
   if (!options.against.empty()) return compare_recorded(options);
+  if (std::filesystem::is_regular_file(options.folder)) {
+    if (options.selects_runs)
+      throw InputError("--profile and --case select runs of a folder; " + options.folder.string() + " is a file");
+    at::set_num_threads(1);
+    conformance::add_cases(options.corpus);
+    return proof::verify_certificate(options.folder, std::cout);
+  }
+  if (!options.corpus.empty())
+    throw InputError("--corpus goes with a certificate of `plumbline prove`; " + options.folder.string() +
+                     " is none, and names its own cases");
   if (!std::filesystem::exists(options.folder / "manifest.json")) return check(options);
   if (options.selects_runs)
     throw InputError("--profile and --case select runs; " + options.folder.string() +

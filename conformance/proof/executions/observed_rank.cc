@@ -107,10 +107,15 @@ void name_batch(Recorder& recorder, int step, const models::Batch& batch) {
   }
 }
 
+void name_state(Recorder& recorder, const split::StageState& state) {
+  for (const auto& [name, tensor] : state.parameters) recorder.name_leaf(tensor, "parameter", name);
+  for (const auto& [name, tensor] : state.buffers) recorder.name_leaf(tensor, "buffer", name);
+}
+
 ResultTerms terms_of(Recorder& recorder, const reference::Results& results) {
   using enum reference::ResultKind;
-  static const std::set<reference::ResultKind> compared = {Output, Loss,  InputGrad,     Grad,
-                                                           Buffer, Param, OptimizerState};
+  static const std::set<reference::ResultKind> compared = {Forward, Output, Loss,  Backward,      InputGrad,
+                                                           Grad,    Buffer, Param, OptimizerState};
   ResultTerms terms;
   for (const auto& [text, tensor] : results)
     if (compared.contains(reference::parse_result_key(text).kind)) terms.emplace(text, recorder.term_of(tensor));
@@ -121,10 +126,7 @@ conformance::Fault observed(const conformance::Fault& inner, Recorder& recorder,
   conformance::Fault fault = inner;
   fault.stage = [&inner, &recorder, named = std::set<int>()](int stage, const split::StageState& state,
                                                              std::unique_ptr<engine::StageRunner> runner) mutable {
-    if (named.insert(stage).second) {
-      for (const auto& [name, tensor] : state.parameters) recorder.name_leaf(tensor, "parameter", name);
-      for (const auto& [name, tensor] : state.buffers) recorder.name_leaf(tensor, "buffer", name);
-    }
+    if (named.insert(stage).second) name_state(recorder, state);
     if (inner.stage) runner = inner.stage(stage, state, std::move(runner));
     return std::make_unique<PlacedStage>(std::move(runner), stage, state, recorder);
   };

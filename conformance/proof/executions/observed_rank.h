@@ -22,7 +22,10 @@ struct RankTerms {
 /// Names a batch's inputs and target as leaves. `step` is the position in Case::steps.
 void name_batch(Recorder& recorder, int step, const models::Batch& batch);
 
-/// The terms of the results that a proof compares: all but boundaries, partial sums and counts of hooks.
+/// Names the parameters and buffers of a stage as leaves.
+void name_state(Recorder& recorder, const split::StageState& state);
+
+/// The terms of the results that a proof compares: all but partial sums, norms and what hooks see.
 ResultTerms terms_of(Recorder& recorder, const reference::Results& results);
 
 /// A fault that changes nothing but what `inner` (a mutant's, or an empty one) changes, and fills `out`. Install it

@@ -72,6 +72,22 @@ ParameterUses::ParameterUses(const std::vector<at::Tensor>& roots, const std::ve
   }
 }
 
+std::vector<at::Tensor> ParameterUses::all() const {
+  std::vector<at::Tensor> gradients;
+  for (const auto& [stage, of_stage] : delivered_->by_stage)
+    for (const auto& [parameter, uses] : of_stage) gradients.insert(gradients.end(), uses.begin(), uses.end());
+  return gradients;
+}
+
+ParameterUses ParameterUses::with(std::span<const at::Tensor> gradients) const {
+  auto delivered = std::make_shared<Delivered>(*delivered_);
+  size_t next = 0;
+  for (auto& [stage, of_stage] : delivered->by_stage)
+    for (auto& [parameter, uses] : of_stage)
+      for (at::Tensor& use : uses) use = gradients[next++];
+  return ParameterUses(std::move(delivered));
+}
+
 std::map<size_t, at::Tensor> ParameterUses::gradients(int stage) const {
   const c10::NoGradGuard no_grad;
   std::map<size_t, at::Tensor> sums;

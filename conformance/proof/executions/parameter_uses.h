@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace plumbline::proof {
@@ -22,8 +24,14 @@ class ParameterUses {
   /// in which autograd delivered them.
   std::map<size_t, at::Tensor> gradients(int stage) const;
 
+  /// The gradients of all uses, in an order that depends on the graph alone.
+  std::vector<at::Tensor> all() const;
+  /// Those of another backward of the same graph, in the order of all().
+  ParameterUses with(std::span<const at::Tensor> gradients) const;
+
  private:
   struct Delivered;
+  explicit ParameterUses(std::shared_ptr<Delivered> delivered) : delivered_(std::move(delivered)) {}
   std::shared_ptr<Delivered> delivered_;
 };
 

@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "conformance/proof/executions/parameter_uses.h"
+#include "conformance/proof/executions/replay.h"
 #include "conformance/proof/executions/stage_tracker.h"
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
@@ -64,8 +66,11 @@ class UnsplitModel : public reference::CaseSubject {
       for (const reference::StageOrder& copy : orders_[stage])
         accumulations.push_back({static_cast<int>(stage), copy.backwards, std::vector<at::Tensor>(all.size())});
     std::map<int, ParameterUses> uses;  // by micro-batch, while an accumulation waits for them
-    for (size_t m = 0; m < chunks.size(); ++m) {
-      uses.emplace(m, backward(step, static_cast<int>(m), chunks[m], batch));
+    Replays replays;
+    for (int m = 0; m < static_cast<int>(chunks.size()); ++m) {
+      Ran ran = replayed(replays, step, m, chunks[m], batch);
+      put(ran.results);
+      uses.emplace(m, std::move(ran.uses));
       for (Accumulation& accumulation : accumulations) accumulate(accumulation, uses);
       std::erase_if(uses, [&](const auto& entry) {
         return std::ranges::none_of(accumulations, [&](const Accumulation& one) { return one.waits_for(entry.first); });
@@ -89,8 +94,11 @@ class UnsplitModel : public reference::CaseSubject {
     const c10::NoGradGuard no_grad;
     const std::vector<models::Batch> chunks =
         reference::divide(case_, model_, batch, case_.microbatches, /*training=*/false);
-    for (size_t m = 0; m < chunks.size(); ++m)
-      forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.target));
+    for (size_t m = 0; m < chunks.size(); ++m) {
+      Named results;
+      forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.target), results);
+      put(results);
+    }
   }
 
   void zero_grad() override {
@@ -108,6 +116,37 @@ class UnsplitModel : public reference::CaseSubject {
   }
 
  private:
+  using Named = std::vector<std::pair<reference::ResultKey, at::Tensor>>;
+
+  /// What a micro-batch of a training step gives.
+  struct Ran {
+    Named results;
+    ParameterUses uses;
+
+    std::vector<at::Tensor> tensors() const {
+      std::vector<at::Tensor> all = uses.all();
+      for (const auto& [key, tensor] : results) all.push_back(tensor);
+      return all;
+    }
+    /// The same of another micro-batch; `all` in the order of tensors().
+    Ran with(int microbatch, std::span<const at::Tensor> all) const {
+      Ran other{results, uses.with(all)};
+      for (size_t i = 0; i < results.size(); ++i) {
+        other.results[i].first.microbatch = microbatch;
+        other.results[i].second = all[all.size() - results.size() + i];
+      }
+      return other;
+    }
+  };
+
+  /// Of a step on hollow tensors: the first micro-batch, from which others are made if the second one shows that they
+  /// can be.
+  struct Replays {
+    std::optional<Ran> first;
+    double weight = 0.0;  ///< of its loss
+    std::optional<Replay> replay;
+  };
+
   /// The gradients that one copy of a stage accumulates, micro-batch after micro-batch in its order.
   struct Accumulation {
     int stage;
@@ -137,8 +176,41 @@ class UnsplitModel : public reference::CaseSubject {
     generator.set_current_seed(microbatch::stage_random_seed(seed, train_steps_, stage, microbatch_));
   }
 
-  ParameterUses backward(int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
-    std::vector<at::Tensor> losses = forward(step, microbatch, chunk, reference::loss_divisor(case_, batch.target));
+  /// backward(), or the same without executing it.
+  Ran replayed(Replays& replays, int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
+    std::vector<at::Tensor> rows = chunk.inputs;
+    rows.push_back(chunk.target);
+    const double weight = reference::loss_weight(case_, model_, chunk, batch);
+    const bool is_made = replays.replay && weight == replays.weight && replays.replay->make(rows);
+    if (is_made && microbatch > 1) {
+      replays.replay->note(microbatch);
+      return replays.first->with(microbatch, replays.replay->results());
+    }
+    const bool is_listed = recorder_.on_shapes() && buffers().empty() && microbatch == 0 && case_.microbatches > 2;
+    std::vector<Recorder::Computed> computed;
+    if (is_listed) recorder_.list_to(&computed);
+    Ran ran = backward(step, microbatch, chunk, batch);
+    recorder_.list_to(nullptr);
+    if (is_listed) {
+      replays.replay.emplace(recorder_, computed, rows, ran.tensors());
+      replays.weight = weight;
+      replays.first = ran;
+    }
+    if (microbatch == 1 && !(is_made && have_equal_terms(ran.tensors(), replays.replay->results())))
+      replays.replay.reset();
+    return ran;
+  }
+
+  bool have_equal_terms(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) const {
+    return std::ranges::equal(
+        a, b, {}, [this](const at::Tensor& one) { return recorder_.term_of(one); },
+        [this](const at::Tensor& one) { return recorder_.term_of(one); });
+  }
+
+  Ran backward(int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
+    Named results;
+    std::vector<at::Tensor> losses =
+        forward(step, microbatch, chunk, reference::loss_divisor(case_, batch.target), results);
     std::erase_if(losses, [](const at::Tensor& loss) { return !loss.requires_grad(); });
     const reference::NamedTensors named = parameters();
     std::vector<at::Tensor> all;
@@ -147,7 +219,7 @@ class UnsplitModel : public reference::CaseSubject {
     if (before_.empty())
       for (const at::Tensor& parameter : all) before_.push_back(parameter.grad());
     for (const at::Tensor& parameter : all) parameter.mutable_grad() = at::Tensor();
-    if (losses.empty()) return uses;
+    if (losses.empty()) return {std::move(results), std::move(uses)};
     std::vector<at::Tensor> weights;
     for (const at::Tensor& loss : losses)
       weights.push_back(at::full_like(loss, reference::loss_weight(case_, model_, chunk, batch)));
@@ -155,15 +227,17 @@ class UnsplitModel : public reference::CaseSubject {
     torch::autograd::backward(losses, weights);
     recorder_.leave();
     for (const at::Tensor& parameter : all) parameter.mutable_grad() = at::Tensor();
-    if (!reference::keeps_details(case_)) return uses;
-    for (size_t i = 0; i < chunk.inputs.size(); ++i)
+    for (size_t i = 0; reference::keeps_details(case_) && i < chunk.inputs.size(); ++i)
       if (chunk.inputs[i].defined() && chunk.inputs[i].grad().defined())
-        put({step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, chunk.inputs[i].grad());
-    return uses;
+        results.push_back(
+            {{step, ResultKind::InputGrad, -1, microbatch, model_.input_names[i]}, chunk.inputs[i].grad()});
+    return {std::move(results), std::move(uses)};
   }
 
-  /// Returns the losses: that of the outputs, and the auxiliary ones that are not added to it.
-  std::vector<at::Tensor> forward(int step, int microbatch, const models::Batch& chunk, double divisor) {
+  /// Adds outputs and losses to `results`. Returns the losses: that of the outputs, and the auxiliary ones that are not
+  /// added to it.
+  std::vector<at::Tensor> forward(int step, int microbatch, const models::Batch& chunk, double divisor,
+                                  Named& results) {
     microbatch_ = microbatch;
     std::vector<at::Tensor> outputs;
     recorder_.enter(-1, microbatch, 'F');
@@ -175,7 +249,7 @@ class UnsplitModel : public reference::CaseSubject {
     std::vector<at::Tensor> losses;
     const auto add_loss = [&](const std::string& name, const at::Tensor& loss) {
       losses.push_back(loss);
-      put({step, ResultKind::Loss, -1, microbatch, name}, loss);
+      results.push_back({{step, ResultKind::Loss, -1, microbatch, name}, loss});
     };
     if (reference::has_loss(case_.loss, chunk.target))
       add_loss("loss", reference::compute_loss(case_.loss, outputs, chunk.target, divisor));
@@ -187,11 +261,13 @@ class UnsplitModel : public reference::CaseSubject {
     recorder_.leave();
     for (size_t i = 0; reference::keeps_details(case_) && i + local < outputs.size(); ++i)
       if (outputs[i].defined())
-        put({step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
+        results.push_back({{step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]});
     return losses;
   }
 
-  void put(const reference::ResultKey& key, const at::Tensor& tensor) { reference::put(results_, key, tensor); }
+  void put(const Named& results) {
+    for (const auto& [key, tensor] : results) reference::put(results_, key, tensor);
+  }
 
   const reference::Case& case_;
   const reference::StageOrders& orders_;

@@ -19,6 +19,7 @@ int prove_program(const program::ProgramOptions& options, Claim claim, std::ostr
   how.claim = claim;
   how.recompute = options.recompute;
   how.remat = options.remat;
+  how.boundaries = false;  // the archive has no modules by which the detached stages are cut
   how.fault = [&](const conformance::FaultSite&) { return with_program_stages(step); };
   add_program(name, step);
   const Proof proof = prove(program_case(name, step), how);

@@ -57,6 +57,7 @@ TEST(ProveProgram, WorkForABranchWithoutAGradientIsTold) {
 /// The proof of a step whose stages are those of `changed`.
 Proof proof_with(const program::ProgramStep& step, const program::ProgramStep& changed) {
   ProofOptions how;
+  how.boundaries = false;
   how.schedule = conformance::make_schedule(step.schedule, step.ranks, step.batch.microbatches);
   how.fault = [&](const conformance::FaultSite&) { return with_program_stages(changed); };
   add_program("program", step);

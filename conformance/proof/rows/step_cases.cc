@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "conformance/corpus/corpus.h"
+#include "conformance/proof/certificate.h"
 #include "conformance/proof/rows/lemmas.h"
 #include "conformance/proof/scaled_case.h"
 #include "conformance/proof/sums/linear_operators.h"
@@ -18,7 +19,6 @@
 namespace plumbline::proof {
 namespace {
 
-constexpr int kStepFormat = 1;
 constexpr const char* kSameStep =
     "P3, the same step: over the real numbers, for all contents of inputs and parameters of these sizes, the losses of "
     "the micro-batches and the gradient of every parameter, each times its weight, add up to those of the whole batch";
@@ -39,12 +39,6 @@ const std::vector<std::string>& not_proven_of_steps() {
       "That the engine computes what the unsplit model computes for each micro-batch: `--claim computation` does."};
   return all;
 }
-
-struct CertifiedStep {
-  reference::Case c;
-  std::string not_taken = {};
-  StepProof proof = {};
-};
 
 std::string verdict(StepAnswer answer) {
   switch (answer) {
@@ -70,41 +64,14 @@ std::string line_of(const CertifiedStep& certified) {
   return line + "differ by " + std::to_string(std::lround(100 * proof.difference)) + " %";
 }
 
-nlohmann::json json_of(const CertifiedStep& certified) {
-  const StepProof& proof = certified.proof;
-  nlohmann::json json = {{"case", certified.c.id}};
-  if (!certified.not_taken.empty()) {
-    json["answer"] = "not-taken";
-    json["why"] = certified.not_taken;
-    return json;
-  }
-  nlohmann::json weights = nlohmann::json::array();
-  for (const LossWeight& weight : proof.weights)
-    weights.push_back({{"loss", weight.loss},
-                       {"microbatch", weight.microbatch},
-                       {"needed", to_string(weight.needed)},
-                       {"used", to_string(weight.used)}});
-  json.update({{"microbatches", certified.c.microbatches},
-               {"rows", certified.c.rows},
-               {"answer", answer_name(proof.answer)},
-               {"why", proof.why},
-               {"operator", proof.op},
-               {"module", proof.module},
-               {"gradients", proof.gradients},
-               {"weights", weights},
-               {"values", proof.values},
-               {"lemmas_used", proof.lemmas},
-               {"difference_in_this_run", proof.difference}});
-  return json;
-}
-
 void write_certificate(const StepCasesOptions& options, const std::vector<CertifiedStep>& steps) {
   nlohmann::json all = nlohmann::json::array(), lemmas = nlohmann::json::array(), linear = nlohmann::json::array();
   for (const CertifiedStep& step : steps) all.push_back(json_of(step));
   for (const auto& [name, lemma] : row_lemmas()) lemmas.push_back(name);
   for (const auto& [name, operands] : linear_operators()) linear.push_back(name);
-  const nlohmann::json certificate = {{"format", kStepFormat},
-                                      {"claim", kSameStep},
+  const nlohmann::json certificate = {{"format", kStepsFormat},
+                                      {"claim", "step"},
+                                      {"meaning", kSameStep},
                                       {"plumbline", conformance::plumbline_version()},
                                       {"libtorch", TORCH_VERSION},
                                       {"seed", options.seed},
@@ -132,6 +99,34 @@ std::string runs_of(const std::vector<Rational>& numbers) {
 
 }  // namespace
 
+nlohmann::json json_of(const CertifiedStep& certified) {
+  const StepProof& proof = certified.proof;
+  nlohmann::json json = {{"case", certified.c.id}};
+  if (!certified.not_taken.empty()) {
+    json["answer"] = kNotTaken;
+    json["why"] = certified.not_taken;
+    return json;
+  }
+  nlohmann::json weights = nlohmann::json::array();
+  for (const LossWeight& weight : proof.weights)
+    weights.push_back({{"loss", weight.loss},
+                       {"microbatch", weight.microbatch},
+                       {"needed", to_string(weight.needed)},
+                       {"used", to_string(weight.used)}});
+  json.update({{"microbatches", certified.c.microbatches},
+               {"rows", certified.c.rows},
+               {"answer", answer_name(proof.answer)},
+               {"why", proof.why},
+               {"operator", proof.op},
+               {"module", proof.module},
+               {"gradients", proof.gradients},
+               {"weights", weights},
+               {"values", proof.values},
+               {"lemmas_used", proof.lemmas},
+               {"difference_in_this_run", proof.difference}});
+  return json;
+}
+
 std::vector<std::string> weight_lines(const std::vector<LossWeight>& weights) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < weights.size();) {
@@ -146,17 +141,24 @@ std::vector<std::string> weight_lines(const std::vector<LossWeight>& weights) {
   return lines;
 }
 
+CertifiedStep prove_step(const std::string& id, int microbatches, uint64_t seed) {
+  CertifiedStep certified{.c = scaled(conformance::find_case(id), microbatches)};
+  try {
+    certified.proof = prove_same_step(certified.c, seed);
+  } catch (const InputError& error) {
+    certified.not_taken = error.what();
+  }
+  return certified;
+}
+
 int prove_steps(const StepCasesOptions& options, std::ostream& out) {
   std::vector<CertifiedStep> all;
   std::map<StepAnswer, int> counts;
   std::map<std::string, int> not_taken;  // by reason
   for (const reference::Case& c : conformance::select(conformance::corpus(), options.cases)) {
-    all.push_back({.c = scaled(c, options.microbatches)});
-    CertifiedStep& certified = all.back();
-    try {
-      certified.proof = prove_same_step(certified.c, options.seed);
-    } catch (const InputError& error) {
-      certified.not_taken = error.what();
+    all.push_back(prove_step(c.id, options.microbatches, options.seed));
+    const CertifiedStep& certified = all.back();
+    if (!certified.not_taken.empty()) {
       ++not_taken[certified.not_taken];
       continue;
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,21 @@ struct StepCasesOptions {
   uint64_t seed = 1;
   std::filesystem::path certificate = {};  ///< empty: none is written
 };
+
+inline constexpr const char* kStepsFormat = "plumbline-step-proof/2";
+
+/// One case, and its proof or the reason why there is none.
+struct CertifiedStep {
+  reference::Case c;
+  std::string not_taken = {};
+  StepProof proof = {};
+};
+
+/// Proves the step of the case with this id, with this number of micro-batches (0: its own).
+CertifiedStep prove_step(const std::string& id, int microbatches, uint64_t seed);
+
+/// The entry of the case in a certificate.
+nlohmann::json json_of(const CertifiedStep& step);
 
 /// Proves every case that the options select, prints its answer and its weights to `out`, and writes the certificate.
 /// Returns the exit code: 0 if all are proven, 1 if one is not. Throws InputError if none of them can be taken.

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "conformance/proof/rows/lemmas.h"
+#include "conformance/proof/verify.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 
@@ -39,6 +40,16 @@ TEST(StepCases, AnswersWeightsAndReasonsArePrintedAndCertified) {
       EXPECT_EQ(one["answer"], "not-taken");
     }
   }
+  std::ostringstream verified;
+  EXPECT_EQ(verify_certificate(folder / "p.json", verified), 1) << "resnet-bn is not proven";
+  EXPECT_EQ(verified.str(),
+            "CONFIRMED resnet-bn: differs\nCONFIRMED uneven-mean: same\n\nconfirmed 1: differs\nconfirmed 1: same\n"
+            "not taken 1\n");
+  nlohmann::json other = certificate;
+  for (nlohmann::json& one : other["cases"])
+    if (one["case"] == "uneven-mean") one["weights"][2]["needed"] = "1/4";
+  std::ofstream(folder / "other.json") << other;
+  EXPECT_EQ(verify_certificate(folder / "other.json", verified), 2);
   EXPECT_EQ(certificate["row_lemmas"]["version"], kLemmasVersion);
   EXPECT_GT(certificate["assumptions"].size(), 2U);
 }

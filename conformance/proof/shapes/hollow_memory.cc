@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <deque>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -36,34 +36,40 @@ class HollowAllocator : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     const size_t size = (bytes / kUnit + 1) * kUnit;
     const std::lock_guard lock(mutex_);
-    if (reserved == nullptr) reserved = reserve();
-    std::vector<size_t>& free = free_[size];
-    size_t offset = end_;
-    if (!free.empty()) {
-      offset = free.back();
-      free.pop_back();
-    } else {
+    Free& free = free_[size];
+    if (free.blocks.empty()) {
+      if (reserved == nullptr) reserved = reserve();
       if (size > kBytes - end_) throw Error("proof: no addresses are left for " + std::to_string(bytes) + " bytes");
+      free.blocks.push_back(&blocks_.emplace_back(Block{*this, free, reserved + end_}));
       end_ += size;
     }
-    return {reserved + offset, new Block{*this, size, offset}, &give_back, c10::Device(c10::kCPU)};
+    Block* const block = free.blocks.back();
+    free.blocks.pop_back();
+    return {block->address, block, &give_back, c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void*, const void*, size_t) const override {}
 
  private:
+  struct Block;
+  /// Those of one size.
+  struct Free {
+    std::vector<Block*> blocks;
+  };
   struct Block {
     HollowAllocator& allocator;
-    size_t size, offset;
+    Free& free;
+    std::byte* address;
   };
   static void give_back(void* context) {
-    const std::unique_ptr<Block> block(static_cast<Block*>(context));
+    auto* const block = static_cast<Block*>(context);
     const std::lock_guard lock(block->allocator.mutex_);
-    block->allocator.free_[block->size].push_back(block->offset);
+    block->free.blocks.push_back(block);
   }
 
   std::mutex mutex_;
-  std::map<size_t, std::vector<size_t>> free_;  ///< offsets by size
+  std::map<size_t, Free> free_;  ///< by size
+  std::deque<Block> blocks_;     ///< all of them, which live as long as their addresses
   size_t end_ = 0;
 };
 

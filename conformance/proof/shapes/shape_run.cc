@@ -33,17 +33,6 @@ void for_each_tensor(std::span<const c10::IValue> arguments, const Visit& visit)
   }
 }
 
-/// A proof leaves calls on other tensors alone: numbers beside hollow tensors, a host's own tensors.
-bool is_hollow_call(std::span<const c10::IValue> arguments) {
-  bool any = false, hollow = false;
-  for_each_tensor(arguments, [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    any = true;
-    hollow = hollow || is_hollow(tensor.storage().data());
-  });
-  return hollow || !any;
-}
-
 /// Its results show the memory of an argument; those of the second kind do not declare it.
 bool makes_views(const c10::FunctionSchema& schema) {
   static const std::set<std::string> undeclared = {"aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split",
@@ -92,6 +81,16 @@ Stack inferred(const c10::OperatorHandle& op, std::span<const c10::IValue> argum
 
 }  // namespace
 
+bool is_hollow_call(std::span<const c10::IValue> arguments) {
+  bool any = false, hollow = false;
+  for_each_tensor(arguments, [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.has_storage()) return;
+    any = true;
+    hollow = hollow || is_hollow(tensor.storage().data());
+  });
+  return hollow || !any;
+}
+
 struct ShapeRun::Effect {
   struct Made {
     std::vector<int64_t> sizes, strides;
@@ -105,14 +104,13 @@ struct ShapeRun::Effect {
 ShapeRun::ShapeRun() = default;
 ShapeRun::~ShapeRun() = default;
 
-ShapeRun::Effect ShapeRun::effect_of(const c10::OperatorHandle& op, const Stack& stack) {
+ShapeRun::Effect ShapeRun::effect_of(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments) {
   const c10::FunctionSchema& schema = op.schema();
-  const std::span<const c10::IValue> arguments = arguments_of(op, stack);
   if (asks_for_values(schema.name()) || changes_memory(schema.name()))
     throw InputError("proof on shapes: " + schema.name() +
                      (changes_memory(schema.name()) ? " changes memory" : " asks for values") +
                      ", which hollow tensors do not have");
-  if (op.hasTag(at::Tag::nondeterministic_seeded) && draws(schema, {arguments.begin(), arguments.end()}))
+  if (op.hasTag(at::Tag::nondeterministic_seeded) && draws(schema, arguments))
     throw InputError("proof on shapes: " + schema.name() + " draws random numbers");
   Effect effect;
   const bool tensors_only = std::ranges::all_of(schema.returns(), [](const c10::Argument& result) {
@@ -142,15 +140,17 @@ ShapeRun::Effect ShapeRun::effect_of(const c10::OperatorHandle& op, const Stack&
   return effect;
 }
 
-void ShapeRun::call(const c10::OperatorHandle& op, Stack* stack) {
-  const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
-  if (!is_hollow_call(arguments)) return op.callBoxed(stack);
-  write_call_key(key_, op, arguments);
-  auto known = effects_.find(key_);
-  if (known == effects_.end()) known = effects_.emplace(key_, std::make_unique<Effect>(effect_of(op, *stack))).first;
-  const Effect& effect = *known->second;
+const ShapeRun::Effect& ShapeRun::effect(const std::string& key, const c10::OperatorHandle& op,
+                                         std::span<const c10::IValue> arguments) {
+  auto known = effects_.find(key);
+  if (known == effects_.end()) known = effects_.emplace(key, std::make_unique<Effect>(effect_of(op, arguments))).first;
+  return *known->second;
+}
+
+void ShapeRun::execute(const Effect& effect, const c10::OperatorHandle& op, Stack* stack) {
   if (effect.by_kernel) return op.callBoxed(stack);
-  Stack results;
+  const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
+  c10::SmallVector<c10::IValue, 3> results;
   for (size_t i = 0; i < effect.written.size(); ++i) {
     if (effect.written[i]) {
       results.push_back(arguments[*effect.written[i]]);
@@ -162,6 +162,13 @@ void ShapeRun::call(const c10::OperatorHandle& op, Stack* stack) {
   }
   torch::jit::drop(*stack, arguments.size());
   for (c10::IValue& result : results) stack->push_back(std::move(result));
+}
+
+void ShapeRun::call(const c10::OperatorHandle& op, Stack* stack) {
+  const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
+  if (!is_hollow_call(arguments)) return op.callBoxed(stack);
+  write_call_key(key_, op, arguments);
+  execute(effect(key_, op, arguments), op, stack);
 }
 
 }  // namespace plumbline::proof

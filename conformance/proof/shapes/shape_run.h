@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -11,20 +12,29 @@
 
 namespace plumbline::proof {
 
-/// The results of a call follow from its call key (terms/call_key.h) and is found once, on the meta device
-/// (runtime/capture/meta). Factories make hollow tensors; a call with tensors of which none is hollow runs as always.
+/// Whether a call is executed on shapes: one of its tensors is hollow, or it has none and makes some. Others, on
+/// numbers beside hollow tensors or a host's own tensors, run as always.
+bool is_hollow_call(std::span<const c10::IValue> arguments);
+
 class ShapeRun : public capture::Interposer {
  public:
+  /// The results of a call, which follow from its call key (terms/call_key.h).
+  struct Effect;
+
   ShapeRun();
   ~ShapeRun() override;
 
-  /// Throws InputError for an operator that asks for values or draws random numbers, and for one without a meta kernel
-  /// or a shape rule.
+  /// That of a hollow call with this key, found once, on the meta device (runtime/capture/meta). Throws InputError for
+  /// an operator that asks for values or draws random numbers, and for one without a meta kernel or a shape rule.
+  const Effect& effect(const std::string& key, const c10::OperatorHandle& op, std::span<const c10::IValue> arguments);
+  /// Executes a hollow call.
+  static void execute(const Effect& effect, const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+  /// Executes any call.
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
  private:
-  struct Effect;
-  static Effect effect_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  static Effect effect_of(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments);
 
   std::string key_;                                                   ///< of the present call
   std::unordered_map<std::string, std::unique_ptr<Effect>> effects_;  ///< by call key

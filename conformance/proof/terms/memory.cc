@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "conformance/proof/shapes/hollow_memory.h"
 #include "runtime/io/sha256.h"
@@ -93,7 +94,7 @@ TermId Memory::term_of(const at::Tensor& tensor) {
   const bool direct = held != nullptr && held->state == State::Known && shows_all(*held, tensor) &&
                       !held->value.picks && held->value.sizes == held->value.root_sizes &&
                       digest(held->data, held->bytes) == held->digest;
-  return direct ? held->value.root : proof::term_of(terms_, read(tensor));
+  return direct ? held->value.root : term_of(read(tensor));
 }
 
 std::string Memory::number(const at::Tensor& tensor) {
@@ -118,11 +119,11 @@ Value Memory::read(Held& held, const Layout& layout, c10::ScalarType dtype) {
   return value;
 }
 
-void Memory::define(const at::Tensor& tensor, const Value& value) {
+void Memory::define(const at::Tensor& tensor, Value value) {
   if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
   Held& held = hold(tensor);
   held.state = State::Known;
-  held.value = value;
+  held.value = std::move(value);
   held.layout = layout_of(tensor);
   held.dtype = tensor.scalar_type();
   held.digest = digest(held.data, held.bytes);
@@ -136,24 +137,24 @@ void Memory::define_unset(const at::Tensor& tensor) {
   held.dtype = tensor.scalar_type();
 }
 
-void Memory::write(const at::Tensor& tensor, const Value& value) {
+void Memory::write(const at::Tensor& tensor, Value value) {
   if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
   Held* held = find(tensor);
   const Layout layout = layout_of(tensor);
   if (held == nullptr || held->state == State::Unknown || layout == held->layout || held->dtype != tensor.scalar_type())
-    return define(tensor, value);
+    return define(tensor, std::move(value));
   const Views::Shared found = views_.between(held->layout, layout);
   if (!found) {
     held->state = State::Unknown;
     return;
   }
   // A write through a view of all elements (autograd accumulates through transposed ones) replaces the value.
-  if (found->count() == count_of(held->layout.sizes)) return define(tensor, value);
+  if (found->count() == count_of(held->layout.sizes)) return define(tensor, std::move(value));
   const Sizes& sizes = held->layout.sizes;
-  const TermId before = held->state == State::Known ? proof::term_of(terms_, held->value)
-                                                    : terms_.add({"unset", type_text(held->dtype, sizes), {}});
+  const TermId before =
+      held->state == State::Known ? term_of(held->value) : terms_.add({"unset", type_text(held->dtype, sizes), {}});
   const std::string what = type_text(held->dtype, sizes) + " " + found->text();
-  held->value = whole(terms_.add({"write", what, {before, proof::term_of(terms_, value)}}), sizes, held->dtype);
+  held->value = whole(terms_.add({"write", what, {before, term_of(value)}}), sizes, held->dtype);
   held->state = State::Known;
   held->digest = digest(held->data, held->bytes);
 }

@@ -12,6 +12,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstddef>
+#include <memory_resource>
 #include <optional>
 #include <unordered_map>
 
@@ -23,18 +24,19 @@ namespace plumbline::proof {
 
 class Memory {
  public:
-  explicit Memory(Terms& terms) : terms_(terms) {}
+  explicit Memory(Terms& terms) : terms_(terms), elements_(terms) {}
 
   /// The value of a defined CPU tensor. A tensor of unknown memory is a constant: a leaf named after its bytes.
   Value read(const at::Tensor& tensor);
   /// The identity of that value.
   TermId term_of(const at::Tensor& tensor);
+  TermId term_of(const Value& value) { return elements_.term_of(value); }
   /// The number that all of its elements are, as text; empty: not known to be one.
   std::string number(const at::Tensor& tensor);
   /// The tensor's storage holds `value` and nothing else.
-  void define(const at::Tensor& tensor, const Value& value);
+  void define(const at::Tensor& tensor, Value value);
   /// The elements of `tensor` became `value`; the storage's other elements stay.
-  void write(const at::Tensor& tensor, const Value& value);
+  void write(const at::Tensor& tensor, Value value);
   /// New memory without content, as empty() makes it.
   void define_unset(const at::Tensor& tensor);
   /// Whether a value was defined in the tensor's storage, or it was made by empty().
@@ -75,9 +77,11 @@ class Memory {
   void sweep();
 
   Terms& terms_;
+  Elements elements_;
   Views views_;
-  std::unordered_map<const c10::StorageImpl*, Held> held_;
-  std::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_;  ///< the last with this first byte
+  std::pmr::unsynchronized_pool_resource nodes_;  ///< of the maps: storages come and go with each operator
+  std::pmr::unordered_map<const c10::StorageImpl*, Held> held_{&nodes_};
+  std::pmr::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_{&nodes_};  ///< the last that begins so
   size_t sweep_at_ = 4096;
   int64_t unseen_writes_ = 0;
 };

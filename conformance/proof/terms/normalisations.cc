@@ -74,10 +74,10 @@ std::string argument_text(const c10::IValue& value) {
   return text.str();
 }
 
-std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments) {
+std::optional<double> fill_number(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments) {
   for (const char* name : {"fill_value", "value", "s"}) {
     const auto place = schema.argumentIndexWithName(name);
-    if (!place || arguments.at(*place).isNone()) continue;
+    if (!place || arguments[*place].isNone()) continue;
     const c10::IValue& number = arguments[*place];
     if (number.isScalar()) return number.toScalar().toDouble();
     if (number.isTensor() && number.toTensor().unsafeGetTensorImpl()->is_wrapped_number() &&
@@ -88,7 +88,7 @@ std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::
   return schema.name().find("ones") != std::string::npos ? 1.0 : 0.0;
 }
 
-bool is_unread(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments, size_t argument) {
+bool is_unread(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments, size_t argument) {
   if (schema.arguments()[argument].name() == "output_mask") return true;
   const bool statistics = argument == 3 || argument == 4;
   if (!statistics) return false;
@@ -96,7 +96,7 @@ bool is_unread(const c10::FunctionSchema& schema, const std::vector<c10::IValue>
   return schema.name() == "aten::native_batch_norm_backward" && arguments[7].toBool();
 }
 
-bool draws(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments) {
+bool draws(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = schema.arguments()[i].name();
     const c10::IValue& value = arguments[i];

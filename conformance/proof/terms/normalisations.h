@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,13 +39,13 @@ std::string number_text(double number);
 std::string argument_text(const c10::IValue& value);
 
 /// The number with which a call of an operator that Fills fills; nullopt if it is the content of a tensor.
-std::optional<double> fill_number(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments);
+std::optional<double> fill_number(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments);
 
 /// Whether no result of this call depends on argument number `argument`.
-bool is_unread(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments, size_t argument);
+bool is_unread(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments, size_t argument);
 
 /// Whether a call of an operator that may draw random numbers draws some.
-bool draws(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments);
+bool draws(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments);
 
 /// The name of the functional form: "aten::add_.Tensor" is "aten::add.Tensor".
 std::string functional_name(const c10::FunctionSchema& schema);

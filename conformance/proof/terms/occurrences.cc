@@ -13,9 +13,10 @@ std::string to_string(const Place& place) {
 }
 
 void Occurrences::note(size_t number, const Place& place) {
-  const std::lock_guard lock(mutex_);
-  if (entries_.size() <= number) entries_.resize(number + 1);
-  Entry& entry = entries_[number];
+  Shard& shard = shards_[number % kShards];
+  const std::lock_guard lock(shard.mutex);
+  if (shard.entries.size() <= number / kShards) shard.entries.resize(number / kShards + 1);
+  Entry& entry = shard.entries[number / kShards];
   if (place.action != 0 && entry.times < std::numeric_limits<uint16_t>::max()) ++entry.times;
   if (entry.known && entry.rank <= place.rank) return;
   entry.known = true;
@@ -27,15 +28,17 @@ void Occurrences::note(size_t number, const Place& place) {
 
 Place Occurrences::first(const TermId& id) const {
   const size_t number = terms_.number_of(id);
-  const std::lock_guard lock(mutex_);
-  if (number >= entries_.size() || !entries_[number].known) return {};
-  const Entry& entry = entries_[number];
+  const Shard& shard = shards_[number % kShards];
+  const std::lock_guard lock(shard.mutex);
+  if (number / kShards >= shard.entries.size() || !shard.entries[number / kShards].known) return {};
+  const Entry& entry = shard.entries[number / kShards];
   return {entry.rank, entry.stage, entry.microbatch, entry.action};
 }
 
 int Occurrences::times(size_t number) const {
-  const std::lock_guard lock(mutex_);
-  return number < entries_.size() ? entries_[number].times : 0;
+  const Shard& shard = shards_[number % kShards];
+  const std::lock_guard lock(shard.mutex);
+  return number / kShards < shard.entries.size() ? shard.entries[number / kShards].times : 0;
 }
 
 }  // namespace plumbline::proof

@@ -1,6 +1,7 @@
 // Occurrences: where the operators of a run were executed, and how often.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -47,9 +48,15 @@ class Occurrences {
     bool known = false;
   };
 
+  /// Of the terms whose numbers have one remainder.
+  struct Shard {
+    mutable std::mutex mutex;
+    std::deque<Entry> entries;
+  };
+  static constexpr size_t kShards = 16;
+
   const Terms& terms_;
-  mutable std::mutex mutex_;
-  std::deque<Entry> entries_;  ///< by number of the term
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace plumbline::proof

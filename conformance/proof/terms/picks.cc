@@ -1,6 +1,7 @@
 #include "conformance/proof/terms/picks.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -104,6 +105,25 @@ std::optional<Loops> elsewhere(const Loops& loops, std::span<const Digit> digits
     result.loops.insert(result.loops.end(), parts.rbegin(), parts.rend());
   }
   return canonical(result);
+}
+
+std::optional<Loops> loops_of_text(std::string_view text) {
+  const auto take_number = [&text](char end) {
+    int64_t number = 0;
+    const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = error == std::errc() && last != text.data() + text.size() && *last == end;
+    if (whole) text.remove_prefix(last - text.data() + 1);
+    return whole ? std::optional(number) : std::nullopt;
+  };
+  const std::optional<int64_t> first = take_number('+');
+  if (!first) return std::nullopt;
+  Loops loops{*first, {}};
+  while (!text.empty()) {
+    const std::optional<int64_t> count = take_number('x'), stride = count ? take_number(',') : std::nullopt;
+    if (!stride) return std::nullopt;
+    loops.loops.push_back({*count, *stride});
+  }
+  return loops;
 }
 
 Picks::Picks(Loops loops) : loops_(canonical(loops)) { describe(); }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumbline::proof {
@@ -35,6 +36,9 @@ struct Digit {
 /// the result.
 std::optional<Loops> elsewhere(const Loops& loops, std::span<const Digit> digits);
 
+/// The loops that a text() of Picks tells; nullopt if it is a SHA-256.
+std::optional<Loops> loops_of_text(std::string_view text);
+
 class Picks {
  public:
   explicit Picks(Loops loops);
@@ -51,6 +55,8 @@ class Picks {
   /// Equal choices have equal texts: the first position and the loops, outermost first, as "16+4x8,2x1," (count x
   /// stride); a SHA-256 of the list where no loops describe it.
   const std::string& text() const { return text_; }
+  /// nullopt: no loops describe it.
+  const std::optional<Loops>& loops() const { return loops_; }
   /// The positions. Throws Error if there are too many.
   std::vector<int32_t> list() const;
 

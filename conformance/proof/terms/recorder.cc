@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "conformance/proof/shapes/hollow_memory.h"
+#include "conformance/proof/shapes/shape_run.h"
 #include "conformance/proof/terms/call_key.h"
 #include "conformance/proof/terms/normalisations.h"
 #include "runtime/io/sha256.h"
@@ -88,7 +89,8 @@ struct Recorder::Form {
   bool random = false;     // it draws random numbers
   bool adds = false;       // tensors of the same sizes and dtype, and does no more
   std::vector<Argument> arguments;
-  mutable bool seen = false;  // the log has its name
+  mutable bool seen = false;                            // the log has its name
+  mutable const ShapeRun::Effect* on_shapes = nullptr;  // null: not known yet
   mutable std::vector<std::optional<Result>> results;
 };
 
@@ -104,8 +106,8 @@ struct Recorder::Described {
   std::map<size_t, TermId> before = {};  // of written ones that are kept
 };
 
-Recorder::Recorder(Terms& terms, Occurrences& occurrences, int rank, capture::Interposer* execution)
-    : terms_(terms), occurrences_(occurrences), execution_(execution), memory_(terms) {
+Recorder::Recorder(Terms& terms, Occurrences& occurrences, int rank, ShapeRun* shapes)
+    : terms_(terms), occurrences_(occurrences), shapes_(shapes), memory_(terms) {
   place_.rank = rank;
 }
 
@@ -117,7 +119,7 @@ TermId Recorder::operand(const at::Tensor& tensor) {
   return term_of(tensor);
 }
 
-Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, Arguments arguments) {
   const c10::FunctionSchema& schema = op.schema();
   Form form;
   form.kind = kind_of(schema.name());
@@ -175,14 +177,14 @@ Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, const std::vecto
   return form;
 }
 
-const Recorder::Form& Recorder::known_form(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+const Recorder::Form& Recorder::known_form(const c10::OperatorHandle& op, Arguments arguments) {
   write_call_key(key_, op, arguments);
   auto known = forms_.find(key_);
   if (known == forms_.end()) known = forms_.emplace(key_, std::make_unique<Form>(form_of(op, arguments))).first;
   return *known->second;
 }
 
-Recorder::Described Recorder::describe(const Form& form, const std::vector<c10::IValue>& arguments) {
+Recorder::Described Recorder::describe(const Form& form, Arguments arguments) {
   Described call{.form = form, .kind = form.kind};
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Form::Argument& argument = form.arguments[i];
@@ -208,7 +210,7 @@ Recorder::Described Recorder::describe(const Form& form, const std::vector<c10::
 }
 
 /// x + 0 is x.
-bool Recorder::leave_out_zeros(const std::vector<c10::IValue>& arguments, Described& call) {
+bool Recorder::leave_out_zeros(Arguments arguments, Described& call) {
   const at::Tensor &a = arguments[0].toTensor(), &b = arguments[1].toTensor();
   const bool left = memory_.number(a) == "0", right = memory_.number(b) == "0";
   if (!left && !right) return false;
@@ -244,11 +246,11 @@ Value Recorder::result(const Described& call, const at::Tensor& tensor, size_t i
     if (source.dtype == dtype && source.sizes == sizes) return source;
     Value cast = source;
     if (source.dtype != dtype)
-      cast = whole(terms_.add({"cast", type_text(dtype, source.sizes), {proof::term_of(terms_, source)}}), source.sizes,
-                   dtype);
+      cast =
+          whole(terms_.add({"cast", type_text(dtype, source.sizes), {memory_.term_of(source)}}), source.sizes, dtype);
     if (cast.sizes == sizes) return cast;
     // copy_ broadcasts.
-    return whole(terms_.add({"broadcast", type_text(dtype, sizes), {proof::term_of(terms_, cast)}}), sizes, dtype);
+    return whole(terms_.add({"broadcast", type_text(dtype, sizes), {memory_.term_of(cast)}}), sizes, dtype);
   }
   Terms::Added added;
   if (const auto before = call.before.find(index); before != call.before.end()) {
@@ -259,6 +261,7 @@ Value Recorder::result(const Described& call, const at::Tensor& tensor, size_t i
     added = terms_.add_numbered(head(call, tensor, index), call.operands);
   }
   occurrences_.note(added.number, place_);
+  if (computed_ != nullptr) computed_->push_back({added.id, place_.action});
   return whole(added.id, sizes, dtype);
 }
 
@@ -285,13 +288,15 @@ void Recorder::define_results(const Described& call, c10::ArrayRef<at::Tensor> r
 
 void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  const std::vector<c10::IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size()),
-                                           stack->end());
-  const Described call = describe(known_form(op, arguments), arguments);
-  if (execution_ != nullptr)
-    execution_->call(op, stack);
-  else
+  const Arguments arguments = Arguments(*stack).last(schema.arguments().size());  // until the call takes them
+  const Form& form = known_form(op, arguments);
+  const Described call = describe(form, arguments);
+  if (shapes_ == nullptr || !is_hollow_call(arguments)) {
     op.callBoxed(stack);
+  } else {
+    if (form.on_shapes == nullptr) form.on_shapes = &shapes_->effect(key_, op, arguments);
+    ShapeRun::execute(*form.on_shapes, op, stack);
+  }
   ++log_.executed;
   Tensors results;
   bool all_tensors = true;

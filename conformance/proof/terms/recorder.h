@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,10 +31,13 @@ struct Log {
   void merge(const Log& other);
 };
 
+class ShapeRun;
+
 class Recorder : public capture::Interposer {
  public:
-  /// Operators are executed by `execution`; null: by their kernels. All arguments must outlive the recorder.
-  Recorder(Terms& terms, Occurrences& occurrences, int rank, capture::Interposer* execution = nullptr);
+  /// Calls on hollow tensors are executed by `shapes`, others by their kernels. All arguments must outlive the
+  /// recorder.
+  Recorder(Terms& terms, Occurrences& occurrences, int rank, ShapeRun* shapes = nullptr);
 
   ~Recorder() override;
 
@@ -47,19 +51,32 @@ class Recorder : public capture::Interposer {
   void enter(int stage, int microbatch, char action);
   void leave() { place_.action = 0; }
 
+  /// A term that an operator computed, in an action or between actions (0).
+  struct Computed {
+    TermId id;
+    char action;
+  };
+  /// Lists the terms that are computed from here on, in order; null: not any longer.
+  void list_to(std::vector<Computed>* computed) { computed_ = computed; }
+
   /// The action does what another one is for.
   void note_misplaced(const std::string& what) { log_.misplaced.push_back(to_string(place_) + ": " + what); }
 
   Memory& memory() { return memory_; }
+  Terms& terms() { return terms_; }
+  Occurrences& occurrences() { return occurrences_; }
+  /// Whether hollow tensors have operators here.
+  bool on_shapes() const { return shapes_ != nullptr; }
   Log take_log();
 
  private:
   struct Form;
   struct Described;
-  static Form form_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
-  const Form& known_form(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
-  Described describe(const Form& form, const std::vector<c10::IValue>& arguments);
-  bool leave_out_zeros(const std::vector<c10::IValue>& arguments, Described& call);
+  using Arguments = std::span<const c10::IValue>;
+  static Form form_of(const c10::OperatorHandle& op, Arguments arguments);
+  const Form& known_form(const c10::OperatorHandle& op, Arguments arguments);
+  Described describe(const Form& form, Arguments arguments);
+  bool leave_out_zeros(Arguments arguments, Described& call);
   TermId operand(const at::Tensor& tensor);
   Terms::Head head(const Described& call, const at::Tensor& tensor, size_t index);
   Value result(const Described& call, const at::Tensor& tensor, size_t index);
@@ -67,9 +84,10 @@ class Recorder : public capture::Interposer {
 
   Terms& terms_;
   Occurrences& occurrences_;
-  capture::Interposer* execution_;
+  ShapeRun* shapes_;
   Memory memory_;
   Place place_;
+  std::vector<Computed>* computed_ = nullptr;
   Log log_;
   std::string key_;                                               ///< of the present call
   std::unordered_map<std::string, std::unique_ptr<Form>> forms_;  ///< by call key

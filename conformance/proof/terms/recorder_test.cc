@@ -48,6 +48,12 @@ TEST_F(RecorderTerms, OperatorOperandsAndArgumentsCount) {
   EXPECT_NE(term(y), term(x_));
 }
 
+TEST_F(RecorderTerms, AFillHasItsSizes) {
+  EXPECT_EQ(term(at::zeros({2, 3})), term(at::full({2, 3}, 0.0)));
+  EXPECT_NE(term(at::zeros({2, 3})), term(at::zeros({3, 2})));
+  EXPECT_NE(term(at::sum(at::ones({8}))), term(at::sum(at::ones({16}))));
+}
+
 TEST_F(RecorderTerms, AnOperatorInPlaceIsItsFunctionalForm) {
   at::Tensor sum = x_.clone();
   sum.add_(x_.abs());

@@ -37,84 +37,108 @@ Terms::Head Terms::head(std::string_view op, std::string_view attributes) {
     append_number(bytes, text.size());
     bytes += text;
   }
-  const std::lock_guard lock(mutex_);
-  if (const auto known = known_heads_.find(bytes); known != known_heads_.end()) return known->second;
-  const Named& named = heads_.emplace_back(Named{std::string(op), std::string(attributes), std::move(bytes)});
-  const auto number = static_cast<Head>(heads_.size() - 1);
-  known_heads_.emplace(named.bytes, number);
-  return number;
+  const std::lock_guard lock(heads_mutex_);
+  if (const auto known = known_heads_.find(bytes); known != known_heads_.end()) return Head(*known->second);
+  const Named& named = heads_.emplace_back(Named{.op = std::string(op),
+                                                 .attributes = std::string(attributes),
+                                                 .bytes = std::move(bytes),
+                                                 .number = static_cast<uint32_t>(heads_.size())});
+  known_heads_.emplace(named.bytes, &named);
+  return Head(named);
 }
 
 Terms::Added Terms::add_numbered(Head head, std::span<const TermId> operands) {
   static thread_local std::string bytes;  // keeps its capacity
-  {
-    const std::lock_guard lock(mutex_);
-    bytes = heads_.at(head).bytes;
-  }
+  bytes = head.named_->bytes;
   for (const TermId& operand : operands) {
     append_number(bytes, operand.high);
     append_number(bytes, operand.low);
   }
   const Sha256 digest = sha256_of(bytes);
   const TermId id{big_endian(digest.data()), big_endian(digest.data() + 8)};
-  const std::lock_guard lock(mutex_);
-  Slot& slot = slots_[slot_of(id)];
-  if (!slot.free()) return {id, slot.number};
-  const size_t number = nodes_.size();
-  slot = {static_cast<uint32_t>(number), static_cast<uint32_t>(id.high)};
-  nodes_.push_back({id, head, static_cast<uint32_t>(operands.size()), operands_.size()});
-  operands_.insert(operands_.end(), operands.begin(), operands.end());
-  if (nodes_.size() * 4 > slots_.size() * 3) grow();
-  return {id, number};
+  Shard& shard = shards_[shard_of(id)];
+  const auto number_of = [&](size_t node) { return node * kShards + shard_of(id); };
+  const std::lock_guard lock(shard.mutex);
+  Slot& slot = shard.slots[shard.slot_of(id)];
+  if (!slot.free()) return {id, number_of(slot.number)};
+  const size_t node = shard.nodes.size();
+  slot = {static_cast<uint32_t>(node), static_cast<uint32_t>(id.high)};
+  shard.nodes.push_back({id, head.named_->number, static_cast<uint32_t>(operands.size()), shard.operands.size()});
+  shard.operands.insert(shard.operands.end(), operands.begin(), operands.end());
+  if (shard.nodes.size() * 4 > shard.slots.size() * 3) shard.grow();
+  return {id, number_of(node)};
 }
 
 /// The slot of the id's node, or the free one where it belongs.
-size_t Terms::slot_of(const TermId& id) const {
-  const size_t last = slots_.size() - 1;
+size_t Terms::Shard::slot_of(const TermId& id) const {
+  const size_t last = slots.size() - 1;
   const auto tag = static_cast<uint32_t>(id.high);
   size_t slot = id.low & last;
-  while (!slots_[slot].free() && (slots_[slot].tag != tag || nodes_[slots_[slot].number].id != id))
+  while (!slots[slot].free() && (slots[slot].tag != tag || nodes[slots[slot].number].id != id))
     slot = (slot + 1) & last;
   return slot;
 }
 
-void Terms::grow() {
-  slots_.assign(slots_.size() * 2, {});
-  for (uint32_t number = 0; number < nodes_.size(); ++number) {
-    const TermId& id = nodes_[number].id;
-    slots_[slot_of(id)] = {number, static_cast<uint32_t>(id.high)};
+void Terms::Shard::grow() {
+  slots.assign(slots.size() * 2, {});
+  for (uint32_t number = 0; number < nodes.size(); ++number) {
+    const TermId& id = nodes[number].id;
+    slots[slot_of(id)] = {number, static_cast<uint32_t>(id.high)};
   }
+}
+
+Terms::Head Terms::head_of(const TermId& id) const {
+  const size_t number = number_of(id);
+  const Shard& shard = shards_[number % kShards];
+  const std::scoped_lock lock(shard.mutex, heads_mutex_);
+  return Head(heads_[shard.nodes[number / kShards].head]);
 }
 
 Term Terms::at(const TermId& id) const {
   const size_t number = number_of(id);
-  const std::lock_guard lock(mutex_);
-  const Node& node = nodes_[number];
-  const auto first = operands_.begin() + static_cast<std::ptrdiff_t>(node.first_operand);
+  const Shard& shard = shards_[number % kShards];
+  const std::scoped_lock lock(shard.mutex, heads_mutex_);
+  const Node& node = shard.nodes[number / kShards];
+  const auto first = shard.operands.begin() + static_cast<std::ptrdiff_t>(node.first_operand);
   const Named& named = heads_[node.head];
   return {named.op, named.attributes, {first, first + node.operand_count}};
 }
 
 size_t Terms::number_of(const TermId& id) const {
-  const std::lock_guard lock(mutex_);
-  const Slot& slot = slots_[slot_of(id)];
+  const Shard& shard = shards_[shard_of(id)];
+  const std::lock_guard lock(shard.mutex);
+  const Slot& slot = shard.slots[shard.slot_of(id)];
   PLUMBLINE_CHECK(!slot.free(), "proof: no term " + to_string(id));
-  return slot.number;
+  return slot.number * kShards + shard_of(id);
+}
+
+size_t Terms::numbers_end() const {
+  size_t most = 0;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    most = std::max(most, shard.nodes.size());
+  }
+  return most * kShards;
 }
 
 TermId Terms::id_of(size_t number) const {
-  const std::lock_guard lock(mutex_);
-  return nodes_.at(number).id;
+  const Shard& shard = shards_[number % kShards];
+  const std::lock_guard lock(shard.mutex);
+  return shard.nodes.at(number / kShards).id;
 }
 
 bool Terms::any(std::string_view op) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(heads_mutex_);
   return std::ranges::any_of(heads_, [&](const Named& named) { return named.op == op; });
 }
 
 size_t Terms::size() const {
-  const std::lock_guard lock(mutex_);
-  return nodes_.size();
+  size_t size = 0;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    size += shard.nodes.size();
+  }
+  return size;
 }
 
 }  // namespace plumbline::proof

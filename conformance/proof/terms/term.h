@@ -3,6 +3,7 @@
 // terms down to the leaves, in any run, thread or process.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -34,13 +35,20 @@ struct Term {
 };
 
 /// The terms of one or several runs, each once, in about 80 bytes: micro-batches repeat operators and attributes, which
-/// are kept once. Thread-safe.
+/// are kept once. Thread-safe; threads that add different terms seldom wait for each other.
 class Terms {
+  struct Named;
+
  public:
-  /// An operator with its attributes. Numbers from 0 on.
-  using Head = uint32_t;
+  /// An operator with its attributes.
+  class Head {
+    friend class Terms;
+    explicit Head(const Named& named) : named_(&named) {}
+    const Named* named_;
+  };
 
   Head head(std::string_view op, std::string_view attributes);
+  Head head_of(const TermId& id) const;
   /// Adds the term unless it is known.
   TermId add(Head head, std::span<const TermId> operands) { return add_numbered(head, operands).id; }
   TermId add(const Term& term) { return add(head(term.op, term.attributes), term.operands); }
@@ -54,8 +62,9 @@ class Terms {
   /// The term of an id that add() returned.
   Term at(const TermId& id) const;
   size_t size() const;
-  /// Terms are numbered from 0 on, in the order in which they were added.
+  /// Terms have different numbers below numbers_end(), of which some may be free.
   size_t number_of(const TermId& id) const;
+  size_t numbers_end() const;
   TermId id_of(size_t number) const;
   /// Whether there is a term of this operator.
   bool any(std::string_view op) const;
@@ -64,11 +73,11 @@ class Terms {
   struct Named {
     std::string op, attributes;
     std::string bytes;  ///< with which those of its terms begin
+    uint32_t number;    ///< in heads_
   };
   struct Node {
     TermId id;
-    Head head;
-    uint32_t operand_count;
+    uint32_t head, operand_count;
     size_t first_operand;
   };
   /// Of the table of nodes: where a node is, and some bits of its id, so that most others need not be looked at.
@@ -77,15 +86,23 @@ class Terms {
     bool free() const { return number == UINT32_MAX; }
   };
 
-  size_t slot_of(const TermId& id) const;
-  void grow();
+  /// Terms are divided by the first bits of their ids.
+  struct Shard {
+    mutable std::mutex mutex;
+    std::deque<Node> nodes;
+    std::deque<TermId> operands;
+    std::vector<Slot> slots = std::vector<Slot>(256);  ///< a power of two, with linear probing
 
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string_view, Head> known_heads_;  ///< by their bytes, which heads_ holds
+    size_t slot_of(const TermId& id) const;
+    void grow();
+  };
+  static constexpr size_t kShards = 16;
+  static size_t shard_of(const TermId& id) { return id.high >> 60; }
+
+  mutable std::mutex heads_mutex_;
+  std::unordered_map<std::string_view, const Named*> known_heads_;  ///< by their bytes, which heads_ holds
   std::deque<Named> heads_;
-  std::deque<Node> nodes_;
-  std::deque<TermId> operands_;
-  std::vector<Slot> slots_ = std::vector<Slot>(1024);  ///< a power of two, with linear probing
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace plumbline::proof

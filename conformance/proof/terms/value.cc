@@ -15,7 +15,8 @@ Value whole(const TermId& root, Sizes sizes, c10::ScalarType dtype) {
 }
 
 Value filled(Terms& terms, const std::string& number, Sizes sizes, c10::ScalarType dtype) {
-  Value value = whole(terms.add({"fill", number + " " + type_text(dtype, sizes), {}}), std::move(sizes), dtype);
+  const TermId root = terms.add({"fill", number + " " + type_text(dtype, sizes), {}});
+  Value value = whole(root, std::move(sizes), dtype);
   value.number = number;
   return value;
 }
@@ -28,13 +29,35 @@ Value picked(Terms& terms, const Value& value, std::shared_ptr<const Picks> pick
   return result;
 }
 
-TermId term_of(Terms& terms, const Value& value) {
+std::string attributes_of(const std::string& type, int64_t root_count, const Picks& picks) {
+  return type + " " + picks.range() + " of " + std::to_string(root_count) + " " + picks.text();
+}
+
+std::optional<Choice> choice_of(const std::string& attributes) {
+  const size_t range = attributes.find(" from "), count = attributes.find(" of ");
+  if (range == std::string::npos || count == std::string::npos) return std::nullopt;
+  const size_t last = attributes.rfind(' ');
+  const std::optional<Loops> loops = loops_of_text(std::string_view(attributes).substr(last + 1));
+  if (!loops) return std::nullopt;
+  return Choice{attributes.substr(0, range), std::stoll(attributes.substr(count + 4)), *loops};
+}
+
+size_t Elements::KeyHash::operator()(const Key& key) const {
+  size_t hash = std::hash<std::shared_ptr<const Picks>>()(key.picks);
+  for (const int64_t size : key.sizes) hash = hash * 31 + static_cast<size_t>(size);
+  return hash;
+}
+
+TermId Elements::term_of(const Value& value) {
   if (!value.picks && value.sizes == value.root_sizes) return value.root;
-  std::string attributes = type_text(value.dtype, value.sizes);
-  if (value.picks)
-    attributes +=
-        " " + value.picks->range() + " of " + std::to_string(count_of(value.root_sizes)) + " " + value.picks->text();
-  return terms.add(terms.head("elements", attributes), {&value.root, 1});
+  const Key key{value.picks, count_of(value.root_sizes), value.sizes, value.dtype};
+  auto known = heads_.find(key);
+  if (known == heads_.end()) {
+    const std::string type = type_text(value.dtype, value.sizes);
+    const std::string attributes = value.picks ? attributes_of(type, key.root_count, *value.picks) : type;
+    known = heads_.emplace(key, terms_.head("elements", attributes)).first;
+  }
+  return terms_.add(known->second, {&value.root, 1});
 }
 
 std::string type_text(c10::ScalarType dtype, const Sizes& sizes) {

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "conformance/proof/terms/picks.h"
@@ -45,8 +47,41 @@ Value filled(Terms& terms, const std::string& number, Sizes sizes, c10::ScalarTy
 /// The value with `sizes` whose elements are those of the root of `value` at `picks` (null: all, in order).
 Value picked(Terms& terms, const Value& value, std::shared_ptr<const Picks> picks, Sizes sizes);
 
-/// The identity of the value: the root's, or that of a term "elements" over it.
-TermId term_of(Terms& terms, const Value& value);
+/// Adds terms "elements", whose heads it keeps: most values are chosen alike. For one thread.
+class Elements {
+ public:
+  /// `terms` must outlive this object.
+  explicit Elements(Terms& terms) : terms_(terms) {}
+  /// The identity of the value: the root's, or that of a term "elements" over it.
+  TermId term_of(const Value& value);
+
+ private:
+  struct Key {
+    std::shared_ptr<const Picks> picks;
+    int64_t root_count;
+    Sizes sizes;
+    c10::ScalarType dtype;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const;
+  };
+
+  Terms& terms_;
+  std::unordered_map<Key, Terms::Head, KeyHash> heads_;
+};
+
+/// A choice as the attributes of a term "elements" tell it.
+struct Choice {
+  std::string type;        ///< type_text() of the chosen elements
+  int64_t root_count = 0;  ///< the number of elements of the root
+  Loops loops = {};
+};
+
+/// The attributes: "f32[2,8] from 16 to 31 of 64 16+16x1,"
+std::string attributes_of(const std::string& type, int64_t root_count, const Picks& picks);
+/// The inverse; nullopt for a choice that no loops describe, and for all elements.
+std::optional<Choice> choice_of(const std::string& attributes);
 
 /// "float32[2,3]"
 std::string type_text(c10::ScalarType dtype, const Sizes& sizes);

@@ -1,6 +1,7 @@
-"""python -m second_opinion WHOLE.json RUN.json: whether a pipelined run is the unsplit model, on the whole batch and micro-batch
-by micro-batch. The files are made by `plumbline prove --terms`, WHOLE.json with `--microbatches 1`; scripts/second_opinion makes
-them. Prints JSON. Exit: 0, 2 if a file has something that has no meaning here."""
+"""python -m second_opinion WHOLE.json RUN.json: whether a pipelined run is the unsplit model, on the whole batch and
+micro-batch by micro-batch. The files are made by `plumbline prove --terms`, WHOLE.json with `--microbatches 1`;
+scripts/second_opinion makes them. Prints JSON. Exit: 0, 2 if a file has something that has no meaning here.
+"""
 
 import json
 import sys
@@ -24,7 +25,8 @@ def opinion(whole_path, path):
     tensors = graph.tensors(file.terms)
     others = sorted(graph.contents.keys() - variables)
     if others:
-        raise Unsupported(f"{path}: {others[0]} is no {others[0].split()[0]} of {whole_path}; expected runs of one case")
+        kind = others[0].split()[0]
+        raise Unsupported(f"{path}: {others[0]} is no {kind} of {whole_path}; expected runs of one case")
     at_random = values.at_random(elements)
     sweep = Sweep(elements, at_random, of_whole)
     sweep.run()
@@ -36,7 +38,6 @@ def opinion(whole_path, path):
     return {
         "verdicts": {name: verdict._asdict() for name, verdict in verdicts.items()},
         "elements": len(elements),
-        "merged": sweep.merged,
         "answers": sweep.solver.answers,
         "seconds": time.monotonic() - began,
     }

@@ -9,8 +9,8 @@ from second_opinion.term_file import key_of, words_of
 
 # Two arrays of elements that must be equal; None is a result that is not there.
 Pair = namedtuple("Pair", "key wanted found")
-# `outcome` is one below, or "times FACTOR" where every element that differs is proven to be this multiple of the expected one.
-# `elements` counts them by what they are; `why` tells of the first that is not confirmed.
+# `outcome` is one below, or "times FACTOR" where every element that differs is proven to be this multiple of the
+# expected one. `elements` counts them by what they are; `why` tells of the first that is not confirmed.
 Verdict = namedtuple("Verdict", "outcome results elements why")
 
 CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
@@ -30,8 +30,8 @@ def with_unsplit(file, tensors):
 
 
 def with_whole_batch(whole, whole_tensors, file, tensors):
-    """Each gradient, parameter, buffer and state of the optimizer with that of the whole batch, and the outputs that have a
-    row for each row of the batch. What a loss of a micro-batch counts for shows in the gradients."""
+    """Each gradient, parameter, buffer and state of the optimizer with that of the whole batch, and the outputs that
+    have a row for each row of the batch. What a loss of a micro-batch counts for shows in the gradients."""
     for key, (term, *_) in whole.expected.items():
         step, kind, stage, microbatch, name = key_of(key)
         wanted = whole_tensors[term].elements
@@ -57,7 +57,8 @@ class Judge:
             if pair.wanted is None or pair.found is None or pair.wanted.shape != pair.found.shape:
                 counts[REFUTED] += 1
                 ratios[None] += 1
-                firsts.setdefault(REFUTED, f"{words_of(pair.key)}: {shape_text(pair.wanted)}, found {shape_text(pair.found)}")
+                shapes = f"{shape_text(pair.wanted)}, found {shape_text(pair.found)}"
+                firsts.setdefault(REFUTED, f"{words_of(pair.key)}: {shapes}")
                 continue
             for place in np.ndindex(pair.wanted.shape):
                 what, why = self._compare(pair.wanted[place], pair.found[place])

@@ -36,7 +36,7 @@ class Elements:
         return len(self.definitions)
 
     def add(self, definition):
-        """The number of the element that this defines, a new one or an old one. Comparisons in it get elements of their own."""
+        """The number of the element that this defines, a new one or an old one. Comparisons get their own elements."""
         if type(definition) is int:
             return definition
         if isinstance(definition, tuple) and definition[0] != "number":

@@ -87,7 +87,7 @@ class Graph:
         if kind in VARIABLES:
             name = f"{kind} {before}"
             if self.contents.setdefault(name, behind) != behind:
-                raise Unsupported(f"{name} has another content in one file than in the other; expected runs of one case")
+                raise Unsupported(f"{name} has another content in the other file; expected runs of one case")
             return self._leaf(name, dtype, shape, constant=False)
         if kind == "constant":
             return self._leaf(f"constant {attributes}", dtype, shape, constant=True)

@@ -254,7 +254,8 @@ def select_backward(grad_output, input_sizes, dim, index):
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     def element(*place):
         *index, column = place
-        return total(product(is_equal(indices[tuple(index)], number(row)), w) for row, w in enumerate(weight[:, column]))
+        chosen = indices[tuple(index)]
+        return total(product(is_equal(chosen, number(row)), w) for row, w in enumerate(weight[:, column]))
 
     return expressions((*indices.shape, weight.shape[1]), element)
 

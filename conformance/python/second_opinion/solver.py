@@ -41,7 +41,7 @@ def written(expression, element):
 
 class Solver:
     def __init__(self):
-        self.answers = Counter()  # normal form, unsat, sat, unknown
+        self.answers = Counter()  # normal form, unsat, sat, unknown, or too large to be asked
 
     def is_zero(self, expression):
         """Whether Z3 proves it: by its normal form of polynomials, or since it finds no other value."""

@@ -1,14 +1,14 @@
 """Merges elements that are multiples of one another, as equivalence checkers of circuits merge nodes (SAT sweeping).
 
-Elements are visited in their order, operands first. One whose values at random numbers are a multiple of an earlier one's is
-a candidate, and Z3 is asked about the definitions of the two. Operands are unknowns there, and those already merged are
-multiples of one unknown: so no question is larger than an operator, however deep the model is. A question that other random
-numbers answer with no is not asked.
+Elements are visited in their order, operands first. One whose values at random numbers are a multiple of an earlier
+one's is a candidate, and Z3 is asked about the definitions of the two. Operands are unknowns there, and those already
+merged are multiples of one unknown: so no question is larger than an operator, however deep the model is. A question
+that other random numbers answer with no is not asked.
 
-A pipelined run has sums that the whole batch has not: those over one micro-batch. Where definitions alone do not tell, what
-is merged with no element of the first graph is replaced by its own definition, and so on down to what is. If that does not tell,
-linear elements of the first graph are replaced as well, for sums in another order. Comparisons never are: signs agree often
-by chance, and products of signs and sums are what Z3 is slow at.
+A pipelined run has sums that the whole batch has not: those over one micro-batch. Where definitions alone do not tell,
+what is merged with no element of the first graph is replaced by its own definition, and so on down to what is. If that
+does not tell, linear elements of the first graph are replaced as well, for sums in another order. Comparisons never
+are: signs agree often by chance, and products of signs and sums are what Z3 is slow at.
 """
 
 from collections import defaultdict
@@ -22,8 +22,8 @@ from second_opinion.values import value_of
 
 MOST_UNFOLDED = 2000  # elements in one question
 MOST_CANDIDATES = 64  # that one element is compared with
-# What a question replaces by definitions: the two elements alone, elements that are merged with none of the first graph, and
-# linear ones too.
+# What a question replaces by definitions: the two elements alone, elements that are merged with none of the first
+# graph, and linear ones too.
 OPERATORS, UNMERGED, LINEAR, NEVER = range(4)
 TRIALS = 4  # at random numbers, before Z3 is asked
 # What a number is a multiple of.
@@ -107,7 +107,6 @@ class Sweep:
         self.elements, self.values, self.first_graph = elements, values, first_graph
         self.solver = Solver()
         self.classes = []  # of each element: (factor, the element or ONE that it is a multiple of)
-        self.merged = self.too_large = 0
 
     def run(self):
         candidates = defaultdict(list)
@@ -151,7 +150,6 @@ class Sweep:
             for candidate in [*([ONE] * is_constant), *candidates[:MOST_CANDIDATES]]:
                 factor = self._factor(number, candidate)
                 if self._is_multiple(number, factor, candidate):
-                    self.merged += 1
                     return factor, candidate
         return Fraction(1), number
 
@@ -169,7 +167,7 @@ class Sweep:
                 if not self._differs_at_random(depth, asked) and self.solver.is_zero(question.difference(*asked)):
                     return True
             except TooLarge:
-                self.too_large += 1
+                self.solver.answers["too large"] += 1
                 return False
             if is_comparison(self.elements.definitions[number]):
                 return False

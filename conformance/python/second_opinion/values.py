@@ -8,6 +8,7 @@ import random
 from fractions import Fraction
 
 from second_opinion.elements import Leaf
+from second_opinion.errors import Unsupported
 
 POINTS = 16
 
@@ -42,6 +43,8 @@ def value_of(expression, element):
             result *= operand
         return result
     if operation == "/":
+        if not operands[1]:
+            raise Unsupported("a divisor is 0 where leaves are random numbers; expected divisors that are not")
         return Fraction(operands[0]) / operands[1]
     if operation == ">":
         return int(operands[0] > operands[1])

@@ -1,6 +1,6 @@
 """What the second opinion takes operators and views for, held against LibTorch on small whole numbers.
 
-    scripts/peer torch 2.15.0 -- -m unittest discover -s conformance/python/tests -p second_opinion_operators_test.py
+scripts/peer torch 2.15.0 -- -m unittest discover -s conformance/python/tests -p second_opinion_operators_test.py
 """
 
 import os
@@ -48,7 +48,9 @@ CALLS = {
         dict(self=whole(2, 4), mat1=whole(2, 3), mat2=whole(3, 4), beta=3, alpha=-2),
     ],
     "aten::bmm": [dict(self=whole(2, 3, 4), mat2=whole(2, 4, 5))],
-    "aten::cat": [dict(tensors=[whole(2, 3), whole(2, 1), whole(2, 2)], dim=1), dict(tensors=[whole(2), whole(1)], dim=-1)],
+    "aten::cat": [
+        dict(tensors=[whole(2, 3), whole(2, 1), whole(2, 2)], dim=1), dict(tensors=[whole(2), whole(1)], dim=-1),
+    ],
     "aten::div.Scalar": [dict(self=whole(3, 4), other=4), dict(self=whole(3, 4), other=0.3)],
     "aten::div.Tensor": [dict(self=whole(3, 4), other=positive(4))],
     "aten::embedding": [dict(weight=whole(5, 3), indices=index(5, 2, 4)) | ROWS | dict(sparse=False)],
@@ -58,7 +60,9 @@ CALLS = {
     ],
     "aten::eq.Tensor": [dict(self=index(2, 3, 4), other=index(2, 4))],
     "aten::gelu": [dict(self=whole(3, 4), approximate=how) for how in ("none", "tanh")],
-    "aten::gelu_backward": [dict(grad_output=whole(3, 4), self=whole(3, 4), approximate=how) for how in ("none", "tanh")],
+    "aten::gelu_backward": [
+        dict(grad_output=whole(3, 4), self=whole(3, 4), approximate=how) for how in ("none", "tanh")
+    ],
     "aten::mean": [dict(self=whole(3, 4), dtype=None)],
     "aten::mm": [dict(self=whole(2, 3), mat2=whole(3, 4))],
     "aten::mse_loss": [dict(self=whole(3, 4), target=whole(3, 4), reduction=how) for how in (0, 1, 2)],
@@ -102,7 +106,12 @@ def text_of(argument):
 
 
 def tensors_in(arguments):
-    return [x for argument in arguments for x in (argument if isinstance(argument, list) else [argument]) if torch.is_tensor(x)]
+    return [
+        x
+        for argument in arguments
+        for x in (argument if isinstance(argument, list) else [argument])
+        if torch.is_tensor(x)
+    ]
 
 
 def numbers_of(terms, leaves):
@@ -162,7 +171,10 @@ class Operators(unittest.TestCase):
 
     def test_an_unknown_operator_is_named(self):
         for op, text in ("aten::tanh", "operator aten::tanh"), ("aten::abs", "arguments self, out; expected self"):
-            terms = [*leaf_terms([torch.zeros(2)]), Term(op, f"f64[2] self=%{' out=None' if op == 'aten::abs' else ''}", (0,))]
+            terms = [
+                *leaf_terms([torch.zeros(2)]),
+                Term(op, f"f64[2] self=%{' out=None' if op == 'aten::abs' else ''}", (0,)),
+            ]
             with self.assertRaisesRegex(Unsupported, text):
                 Graph(Elements()).tensors(terms)
 
@@ -191,12 +203,18 @@ class Views(unittest.TestCase):
 
     def test_what_no_loops_describe_is_refused(self):
         with self.assertRaisesRegex(Unsupported, "no loops describe"):
-            Graph(Elements()).tensors([*leaf_terms([torch.zeros(4)]), Term("elements", "f64[2] from 0 to 3 of 4 ab12", (0,))])
+            Graph(Elements()).tensors(
+                [*leaf_terms([torch.zeros(4)]), Term("elements", "f64[2] from 0 to 3 of 4 ab12", (0,))]
+            )
 
 
 class Fractions(unittest.TestCase):
     def test_the_simplest_that_rounds_to_the_number(self):
-        for text, wanted in ("0.33333333333333331", Fraction(1, 3)), ("-0.29999999999999999", Fraction(-3, 10)), ("4", Fraction(4)):
+        for text, wanted in (
+            ("0.33333333333333331", Fraction(1, 3)),
+            ("-0.29999999999999999", Fraction(-3, 10)),
+            ("4", Fraction(4)),
+        ):
             self.assertEqual(fraction(text), wanted)
         generator = random.Random(SEED)
         for _ in range(200):

@@ -118,7 +118,11 @@ class Graph:
     def _result(self, name, call, operands, dtype, shape):
         left = iter([None if operand is None else operand.elements for operand in operands])
         arguments = {name: argument(text, left) for name, text in re.findall(r"(\w+)=(\[.*?\]|\S+)", call)}
-        definitions = operators.apply(name, arguments)
+        try:
+            definitions = operators.apply(name, arguments)
+        except (ArithmeticError, IndexError, ValueError) as error:
+            sizes = " ".join("none" if operand is None else str(operand.elements.shape) for operand in operands)
+            raise Unsupported(f"operator {name} with '{call}' does not go with operands of {sizes}: {error}") from None
         if definitions.shape != shape or next(left, None) is not None:
             raise Unsupported(f"operator {name} with '{call}' gives {definitions.shape}, and the file says {shape}")
         return self._new(dtype, definitions)

@@ -178,6 +178,14 @@ class Operators(unittest.TestCase):
             with self.assertRaisesRegex(Unsupported, text):
                 Graph(Elements()).tensors(terms)
 
+    def test_operands_that_do_not_fit_are_told(self):
+        terms = [
+            Term("fill", "1 f64[]", ()),
+            Term("aten::sum.dim_IntList", "f64[1] self=% dim=[0] keepdim=True dtype=None", (0,)),
+        ]
+        with self.assertRaisesRegex(Unsupported, r"aten::sum.dim_IntList .* operands of \(\)"):
+            Graph(Elements()).tensors(terms)
+
 
 class Views(unittest.TestCase):
     def test_loops_are_strides(self):

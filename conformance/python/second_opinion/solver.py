@@ -41,7 +41,7 @@ def written(expression, element):
 
 class Solver:
     def __init__(self):
-        self.answers = Counter()  # normal form, unsat, sat, unknown, or too large to be asked
+        self.answers = Counter()  # normal form, another number, unsat, sat, unknown, or too large to be asked
 
     def is_zero(self, expression):
         """Whether Z3 proves it: by its normal form of polynomials, or since it finds no other value."""
@@ -50,8 +50,9 @@ class Solver:
         except z3.Z3Exception:  # too many steps
             normal = expression
         if z3.is_rational_value(normal):
-            self.answers["normal form"] += 1
-            return normal.as_fraction() == 0
+            is_zero = normal.as_fraction() == 0
+            self.answers["normal form" if is_zero else "another number"] += 1
+            return is_zero
         solver = z3.SolverFor("QF_UFNRA")
         solver.set("timeout", MILLISECONDS)
         solver.add(normal != 0)

@@ -45,7 +45,7 @@ int measure(const ProofOptions& options) {
   how.timeout = std::chrono::minutes(10);
   how.on_shapes = true;
   Recording recording(options.recording);
-  if (isatty(STDERR_FILENO)) std::fprintf(stderr, "proving; the default size takes five to ten minutes\n");
+  if (isatty(STDERR_FILENO)) std::fprintf(stderr, "proving; the default size takes two to five minutes\n");
   const auto begin = std::chrono::steady_clock::now();
   const proof::Proof proof = proof::prove(c, how);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

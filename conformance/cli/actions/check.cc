@@ -86,7 +86,7 @@ int execute_check(const CheckCommand& options) {
     return proof::verify_certificate(options.folder, std::cout);
   }
   if (!options.corpus.empty())
-    throw InputError("--corpus goes with a certificate of `plumbline prove`; " + options.folder.string() +
+    throw InputError("--corpus goes with a certificate of plumbline prove; " + options.folder.string() +
                      " is none, and names its own cases");
   if (!std::filesystem::exists(options.folder / "manifest.json")) return check(options);
   if (options.selects_runs)

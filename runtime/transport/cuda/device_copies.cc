@@ -85,12 +85,6 @@ void DeviceCopies::drop(int rank, Mark& mark) noexcept {
   give_back(mark);
 }
 
-bool DeviceCopies::has_passed(const Mark& mark) const {
-  const CudaError state = library_.event_query(mark.event);
-  if (state != CudaError::NotReady) check(library_, state, "cudaEventQuery");
-  return state == CudaError::Success;
-}
-
 Stream DeviceCopies::stream_between(int from, int to) {
   Stream& stream = ranks_[to].incoming[from];
   if (stream == nullptr) {
@@ -105,9 +99,7 @@ Event DeviceCopies::take_event(int rank) {
   std::vector<Event>& free = ranks_[rank].free;
   if (free.empty()) {
     const CurrentDevice device(library_, device_of(rank));
-    Event event = nullptr;
-    check(library_, library_.event_create_with_flags(&event, kEventDisableTiming), "cudaEventCreate");
-    return event;
+    return make_event(library_);
   }
   const Event event = free.back();
   free.pop_back();

@@ -41,7 +41,7 @@ class DeviceCopies {
   void wait(int rank, Mark& mark);
   /// wait(), whose errors are ignored: after one of a device, all calls fail.
   void drop(int rank, Mark& mark) noexcept;
-  bool has_passed(const Mark& mark) const;
+  bool has_passed(const Mark& mark) const { return cuda::has_passed(library_, mark.event); }
 
  private:
   struct Rank {

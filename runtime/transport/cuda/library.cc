@@ -61,6 +61,18 @@ bool is_on_device(const Library& library, const void* memory) {
          (attributes.type == MemoryType::Device || attributes.type == MemoryType::Managed);
 }
 
+Event make_event(const Library& library) {
+  Event event = nullptr;
+  check(library, library.event_create_with_flags(&event, kEventDisableTiming), "cudaEventCreate");
+  return event;
+}
+
+bool has_passed(const Library& library, Event event) {
+  const CudaError state = library.event_query(event);
+  if (state != CudaError::NotReady) check(library, state, "cudaEventQuery");
+  return state == CudaError::Success;
+}
+
 Library with_slow_copies(Library library) {
   library.memcpy_async = [copy = library.memcpy_async, launch = library.launch_host_func](
                              void* to, const void* from, size_t bytes, CopyKind kind, Stream stream) {

@@ -43,6 +43,12 @@ int device_count(const Library& library);
 /// Whether the memory is a device's.
 bool is_on_device(const Library& library, const void* memory);
 
+/// A new event, without a time. The caller destroys it.
+Event make_event(const Library& library);
+
+/// Whether the work before the event has ended. Throws Error as check(), for an error of the device too.
+bool has_passed(const Library& library, Event event);
+
 /// Every copy begins 2 ms later than it could, so that a wait that is missing shows every time.
 Library with_slow_copies(Library library);
 

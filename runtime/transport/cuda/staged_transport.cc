@@ -21,9 +21,7 @@ struct Staged {
 class StagedTransport : public ArrivalTransport<Staged> {
  public:
   StagedTransport(Transport& inner, const Library& library, Stream compute)
-      : ArrivalTransport(inner), library_(library), compute_(compute) {
-    check(library_, library_.event_create_with_flags(&copied_, kEventDisableTiming), "cudaEventCreate");
-  }
+      : ArrivalTransport(inner), library_(library), compute_(compute), copied_(make_event(library_)) {}
   ~StagedTransport() override { library_.event_destroy(copied_); }
 
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
@@ -50,10 +48,7 @@ class StagedTransport : public ArrivalTransport<Staged> {
     try {
       check(library_, library_.memcpy_async(to, from, bytes, CopyKind::Default, compute_), "cudaMemcpyAsync");
       check(library_, library_.event_record(copied_, compute_), "cudaEventRecord");
-      for (CudaError state; (state = library_.event_query(copied_)) != CudaError::Success;) {
-        if (state != CudaError::NotReady) check(library_, state, "cudaEventQuery");
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      }
+      while (!has_passed(library_, copied_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
     } catch (...) {
       withdraw();
       throw;

@@ -92,8 +92,7 @@ UniqueId Edges::agree_on_id(const schedule::RankChannel& channel, const Deadline
 
 void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
   const cuda::PinnedMemory byte(library_, 1);
-  Event done = nullptr;
-  cuda::check(library_, library_.event_create_with_flags(&done, cuda::kEventDisableTiming), "cudaEventCreate");
+  const Event done = cuda::make_event(library_);
   try {
     settle(edge,
            edge.sends ? library_.send(byte.get(), 1, DataType::Uint8, 1, edge.communicator, edge.stream)
@@ -103,7 +102,7 @@ void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
     const bool arrived = watch_.await(
         [&] {
           check(edge);
-          return library_.event_query(done) == CudaError::Success;
+          return cuda::has_passed(library_, done);
         },
         deadline);
     if (!arrived) throw TimeoutError(place(control_, edge) + ": the first message did not arrive" + last_words(edge));

@@ -68,7 +68,7 @@ class NcclTransport final : public Transport {
                   "cudaStreamCreate");
       compute_ = own_compute_;
     }
-    for (Event* event : {&before_, &after_}) *event = make_event();
+    for (Event* event : {&before_, &after_}) *event = cuda::make_event(library_);
   }
 
   ~NcclTransport() override {
@@ -246,17 +246,11 @@ class NcclTransport final : public Transport {
     return {static_cast<int32_t>(tag), static_cast<uint32_t>(number), bytes};
   }
 
-  Event make_event() const {
-    Event event = nullptr;
-    cuda::check(library_, library_.event_create_with_flags(&event, cuda::kEventDisableTiming), "cudaEventCreate");
-    return event;
-  }
-
   Issued& take(Edge* edge) {
     PLUMBLINE_CHECK(edge != nullptr, "no communicator was made for an edge of the traffic");
     if (free_.empty()) {
       all_.emplace_back();
-      all_.back().done = make_event();
+      all_.back().done = cuda::make_event(library_);
       free_.push_back(&all_.back());
     }
     Issued& issued = *free_.back();
@@ -296,15 +290,9 @@ class NcclTransport final : public Transport {
       edges_.settle(edge, library_.recv(memory, bytes, DataType::Uint8, 0, edge.communicator, edge.stream), "ncclRecv");
   }
 
-  bool has_happened(Event event) const {
-    const CudaError state = library_.event_query(event);
-    if (state != CudaError::NotReady) cuda::check(library_, state, "cudaEventQuery");
-    return state == CudaError::Success;
-  }
-
   bool has_ended(const Issued& issued) const {
     edges_.check(*issued.edge);
-    return has_happened(issued.done);
+    return cuda::has_passed(library_, issued.done);
   }
 
   /// The memory of a send may be reused once its own event has happened. A receive is for the compute stream; with
@@ -319,7 +307,7 @@ class NcclTransport final : public Transport {
     }
     const auto done = [&] {
       edges_.check(*issued.edge);
-      return has_happened(event);
+      return cuda::has_passed(library_, event);
     };
     if (watch_.await(done, deadline)) return;
     const std::string words = edges_.last_words(*issued.edge);
@@ -355,7 +343,7 @@ class NcclTransport final : public Transport {
         library_.memcpy_async(transfer.memory, issued.landing.get(), transfer.bytes, cuda::CopyKind::Default, compute_),
         "cudaMemcpyAsync");
     cuda::check(library_, library_.event_record(after_, compute_), "cudaEventRecord");
-    while (!has_happened(after_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    while (!cuda::has_passed(library_, after_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 
   void compare_header(const Issued& issued) const {

@@ -111,7 +111,9 @@ class PyTorch(unittest.TestCase):
         with open(file, encoding="utf-8") as own, open(self.certificate, encoding="utf-8") as theirs:
             (own,), theirs = json.load(own)["runs"], json.load(theirs)["runs"]
         (run,) = (run for run in theirs if (run["case"], run["schedule"]) == ("exact-mlp-sum", "1f1b"))
-        self.assertEqual(run["results"].keys(), own["results"].keys())
+        # Here, values between stages are not compared.
+        of_model = {key for key in own["results"] if key.split("/")[1] not in ("forward", "backward")}
+        self.assertEqual(run["results"].keys(), of_model)
         forward = [key for key in own["results"] if key.split("/")[1] in ("output", "loss", "param")]
         self.assertEqual(len(forward), 24)
         self.assertEqual([run["results"][key] for key in forward], [own["results"][key] for key in forward])

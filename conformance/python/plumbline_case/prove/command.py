@@ -229,6 +229,7 @@ class Report:
             for entry, proof in self._proofs
         ]
         return {
+            "format": "plumbline-engine-proof/1",
             "claim": CLAIMS[self._options.claim],
             "engine": {"name": backend.name, "version": backend.version, "libtorch": backend.libtorch},
             "runs": runs,

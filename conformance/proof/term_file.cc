@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "conformance/proof/terms/operands_first.h"
 #include "runtime/io/write_file.h"
 
 namespace plumbline::proof {
@@ -17,19 +18,9 @@ class Lister {
   explicit Lister(const Terms& terms) : terms_(terms) {}
 
   size_t number_of(const TermId& root) {
-    std::vector<std::pair<TermId, bool>> open = {{root, false}};  // with whether its operands have numbers
-    while (!open.empty()) {
-      const auto [id, ready] = open.back();
-      open.pop_back();
-      if (numbers_.contains(id)) continue;
-      const Term term = terms_.at(id);
-      if (ready) {
-        add(id, term);
-        continue;
-      }
-      open.emplace_back(id, true);
-      for (const TermId& operand : term.operands) open.emplace_back(operand, false);
-    }
+    visit_operands_first(
+        terms_, root, [this](const TermId& id) { return numbers_.contains(id); },
+        [this](const TermId& id, const Term& term) { add(id, term); });
     return numbers_.at(root);
   }
 

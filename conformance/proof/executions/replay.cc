@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/proof/shapes/hollow_memory.h"
+#include "conformance/proof/terms/operands_first.h"
 
 namespace plumbline::proof {
 namespace {
@@ -43,19 +44,9 @@ Replay::Replay(Recorder& recorder, std::span<const Recorder::Computed> computed,
 }
 
 Replay::Reference Replay::reference_to(const TermId& root) {
-  std::vector<std::pair<TermId, bool>> open = {{root, false}};  // with whether its operands are known
-  while (!open.empty()) {
-    const auto [id, ready] = open.back();
-    open.pop_back();
-    if (known_.contains(id)) continue;
-    const Term term = terms_.at(id);
-    if (ready || term.operands.empty()) {
-      known_.emplace(id, entry_for(id, term));
-      continue;
-    }
-    open.emplace_back(id, true);
-    for (const TermId& operand : term.operands) open.emplace_back(operand, false);
-  }
+  visit_operands_first(
+      terms_, root, [this](const TermId& id) { return known_.contains(id); },
+      [this](const TermId& id, const Term& term) { known_.emplace(id, entry_for(id, term)); });
   return known_.at(root);
 }
 

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
 from plumbline_case.prove.recorder import Recorder  # noqa: E402
-from plumbline_case.prove.sums import JOINTLY, LINEAR, NormalForms, factor_between, rational_of  # noqa: E402
+from plumbline_case.prove.sums import JOINTLY, LINEAR, NormalForms, exact_text, factor_between, factor_text, rational_of  # noqa: E402
 from plumbline_case.prove.terms import Terms  # noqa: E402
 from whole_numbers import drawn  # noqa: E402
 
@@ -42,6 +42,12 @@ class Sums(unittest.TestCase):
             self.assertEqual(found, smallest, number)
         self.assertIsNone(rational_of("inf"))
         self.assertIsNone(rational_of("much"))
+
+    def test_a_factor_of_any_length_has_a_text(self):
+        long = Fraction(3**20000, 2**20000)
+        self.assertEqual(Fraction(*(int(part, 16) for part in exact_text(long).split("/"))), long)
+        self.assertLess(len(factor_text(long)), 60)
+        self.assertEqual((exact_text(Fraction(3, 4)), factor_text(Fraction(3, 4))), ("3/4", "3/4"))
 
     def test_elements_of_sums(self):
         recorder, (x, y, w) = Recorder(Terms()), [drawn(random.Random(i), 3, 3) for i in range(3)]

@@ -22,6 +22,7 @@ from ..schema import FormatError
 from ..torch_distributed.forked import execute_cases
 from ..torch_distributed.messages import install
 from .normalisations import NORMALISATIONS, VERSION
+from .sums import exact_text
 
 EXIT = "exit: 0 all proven, 1 one is refuted or the engine stopped, 2 bad usage, 3 none of the cases can be taken"
 CLAIMS = {
@@ -220,7 +221,7 @@ class Report:
                 "outcome": proof.outcome,
                 "why": proof.why,
                 "results": proof.results,
-                "differences": {d.key: "another sum" if d.factor is None else str(d.factor) for d in proof.differ},
+                "differences": {d.key: "another sum" if d.factor is None else exact_text(d.factor) for d in proof.differ},
                 "operators": proof.operators,
                 "repeated": proof.repeated,
                 "numbers_read_by": proof.read_numbers,

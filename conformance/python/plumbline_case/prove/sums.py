@@ -210,8 +210,23 @@ class NormalForms:
             elif linear != JOINTLY and i in linear:
                 factor *= form.factor
             else:
-                attributes += f" times {form.factor}"
+                attributes += f" times {exact_text(form.factor)}"
         return Form(factor, self._bodies.add(term.op, attributes, [form.body for form in forms])) if factor else self._zero()
+
+
+def exact_text(factor):
+    """ "3/4". Python writes no more than 4300 decimal digits, which many steps of an optimizer exceed, and any number of
+    hexadecimal ones."""
+    try:
+        return str(factor)
+    except ValueError:
+        return f"{factor.numerator:#x}/{factor.denominator:#x}"
+
+
+def factor_text(factor):
+    """exact_text(), of which a reader sees the beginning."""
+    text = exact_text(factor)
+    return text if len(text) <= 60 else f"{text[:20]}... ({len(text)} characters)"
 
 
 def changed_addends(forms, expected, found):
@@ -257,5 +272,5 @@ def sums_text(differences):
         elif factor == 1:
             parts.append(f"{number} {verb} the expected sum in another order")
         else:
-            parts.append(f"{number} {verb} {factor}{' times' if factor.denominator == 1 else ' of'} the expected sum{where}")
+            parts.append(f"{number} {verb} {factor_text(factor)}{' times' if factor.denominator == 1 else ' of'} the expected sum{where}")
     return ", ".join(parts)

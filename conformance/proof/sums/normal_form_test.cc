@@ -100,6 +100,34 @@ TEST_F(NormalFormTest, OperandsThatAreNoAddendsDoNotChangePlaces) {
   EXPECT_EQ(kind(e_.add(a_, b_), wide), Relation::AnotherSum) << "of other sizes";
 }
 
+TEST_F(NormalFormTest, WhatRoundsIsNotLinear) {
+  const auto cast = [&](const std::string& type, const TermId& of) {
+    return terms_.add({"cast", type + " self=%", {of}});
+  };
+  EXPECT_EQ(kind(cast("i64[]", a_), cast("i64[]", e_.over(a_, 2))), Relation::AnotherSum);
+  EXPECT_EQ(relation(cast("f32[]", a_), cast("f32[]", e_.over(a_, 2))).factor, Rational(1, 2));
+  const TermId two = terms_.add({"number", "2", {}});
+  const TermId floor = terms_.add({"aten::div.Tensor_mode", "f64[] self=% other=% rounding_mode=floor", {a_, two}});
+  EXPECT_EQ(kind(e_.over(a_, 2), floor), Relation::AnotherSum);
+}
+
+TEST_F(NormalFormTest, AFactorOfSomeOperandsIsNoFactorOfAll) {
+  const auto cat = [&](const TermId& a, const TermId& b) {
+    return terms_.add({"aten::cat", "f64[2] tensors=[%, %] dim=0", {a, b}});
+  };
+  EXPECT_EQ(kind(cat(a_, b_), cat(e_.times(a_, 2), b_)), Relation::AnotherSum);
+  EXPECT_EQ(kind(cat(a_, b_), cat(a_, e_.times(b_, 2))), Relation::AnotherSum);
+  EXPECT_EQ(relation(cat(a_, b_), cat(e_.times(a_, 2), e_.times(b_, 2))).factor, 2);
+}
+
+TEST_F(NormalFormTest, ASumOfWhichOneAddendIsLeftKeepsItsSizes) {
+  const TermId nothing = e_.sub(b_, b_);
+  EXPECT_EQ(kind(a_, terms_.add({"aten::add.Tensor", "f64[] self=% other=% alpha=1", {a_, nothing}})),
+            Relation::SameSum);
+  EXPECT_EQ(kind(a_, terms_.add({"aten::add.Tensor", "f64[2] self=% other=% alpha=1", {a_, nothing}})),
+            Relation::AnotherSum);
+}
+
 TEST_F(NormalFormTest, ARunningSumOfManyAddendsTakesLinearTime) {
   TermId forwards = a_, backwards = a_;
   std::vector<TermId> parts;

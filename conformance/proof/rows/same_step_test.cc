@@ -360,6 +360,15 @@ const Step kSteps[] = {
     {"a penalty's gradient times the number of rows",
      [](auto& x, auto& fc) { return x.mean() + multiplied_backward(fc->bias * 2, x.size(0)).sum(); }, true, Differs,
      "the gradient of fc.bias"},
+    {"a penalty alone", [](auto&, auto& fc) { return fc->weight.square().sum(); }, true, Same, ""},
+    {"a penalty alone with weight 1", [](auto&, auto& fc) { return fc->weight.square().sum(); }, false, Differs,
+     "needs the weight 1/4 and gets 1"},
+    {"a parameter of the whole batch alone",
+     [](auto& x, auto& fc) {
+       const at::Tensor copy = fc->bias.detach().clone().requires_grad_();
+       return (at::mm(x, fc->weight.t()) + (x.size(0) == 8 ? fc->bias : copy)).tanh().sum();
+     },
+     false, Differs, "fc.bias: defined for the whole batch or for a micro-batch, but not for both"},
     {"a loss without gradients", [](auto& x, auto&) { return x.sum().square(); }, false, Undecided,
      "aten::pow.Tensor_Scalar: is not linear in operand 0, a sum over the rows"},
     {"an operator without a lemma", [](auto& x, auto& fc) { return hidden(x, fc).lgamma().sum(); }, false, Undecided,

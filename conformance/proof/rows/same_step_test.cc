@@ -117,6 +117,7 @@ class Program : public torch::nn::Module {
  public:
   explicit Program(Forward forward) : forward_(std::move(forward)) {
     fc_ = register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(3, 3)));
+    fc_->register_buffer("count", at::ones({3}));
   }
   at::Tensor forward(const at::Tensor& x) { return forward_(x, fc_); }
 
@@ -164,6 +165,8 @@ struct Step {
 using enum StepAnswer;
 
 at::Tensor hidden(const at::Tensor& x, torch::nn::Linear& fc) { return capture::call(fc, x).tanh(); }
+
+at::Tensor count_of(torch::nn::Linear& fc) { return fc->named_buffers()["count"]; }
 
 at::Tensor multiplied_backward(const at::Tensor& value, int64_t number) {
   value.register_hook([number](const at::Tensor& gradient) { return gradient * number; });
@@ -375,6 +378,95 @@ const Step kSteps[] = {
      "aten::lgamma: there is no lemma about this operator"},
 };
 
+/// Proven, and wrong: each of these steps differs from that of the whole batch.
+const Step kWronglyProven[] = {
+    {"another tensor for a micro-batch",
+     [](auto& x, auto& fc) {
+       const at::Tensor twice = x * 2, thrice = x * 3;
+       return (hidden(x, fc) * (x.size(0) == 8 ? twice : thrice)).sum();
+     },
+     false, Differs, ""},
+    {"another column for a micro-batch",
+     [](auto& x, auto& fc) { return (hidden(x, fc).select(1, 0) * x.select(1, x.size(0) == 8 ? 0 : 1)).sum(); }, false,
+     Differs, ""},
+    {"ones but for the first row",
+     [](auto& x, auto& fc) {
+       const at::Tensor mask = at::ones({x.size(0), 3}, at::kDouble);
+       mask.narrow(0, 0, 1).zero_();
+       return (hidden(x, fc) * mask).sum();
+     },
+     false, Differs, ""},
+    {"a zero in the first row",
+     [](auto& x, auto& fc) {
+       const at::Tensor others = x.clone();
+       others.narrow(0, 0, 1).narrow(1, 0, 1).zero_();
+       return (hidden(x, fc) * others).sum();
+     },
+     false, Differs, ""},
+    {"an embedding scaled by frequency",
+     [](auto& x, auto& fc) {
+       return (at::embedding(fc->weight, (x.select(1, 0) > 0).to(at::kLong), -1, true) * x).sum();
+     },
+     false, Differs, ""},
+    {"a roll without dimensions", [](auto& x, auto& fc) { return (hidden(x, fc) * x.roll({1})).sum(); }, false, Differs,
+     ""},
+    {"a result written to a tensor",
+     [](auto& x, auto& fc) {
+       at::Tensor out = at::zeros({3}, at::kDouble);
+       at::sum_out(out, x, at::IntArrayRef{0});
+       return (hidden(x, fc) * out).sum();
+     },
+     false, Differs, ""},
+    {"a result written to a buffer",
+     [](auto& x, auto& fc) {
+       at::Tensor count = count_of(fc);
+       at::mul_out(count, count, at::full({3}, 2.0, at::kDouble));
+       return hidden(x, fc).sum();
+     },
+     false, Differs, ""},
+    {"a buffer replaced",
+     [](auto& x, auto& fc) {
+       at::Tensor count = count_of(fc);
+       count.set_data(count + 1);
+       return hidden(x, fc).sum();
+     },
+     false, Differs, ""},
+    {"a buffer written by the program",
+     [](auto& x, auto& fc) {
+       count_of(fc).template data_ptr<double>()[0] += 1;
+       return hidden(x, fc).sum();
+     },
+     false, Differs, ""},
+    {"running statistics of a parameter",
+     [](auto& x, auto& fc) {
+       const at::Tensor mean = count_of(fc), variance = at::ones({3}, at::kDouble);
+       const at::Tensor normed = at::batch_norm(fc->weight, {}, {}, mean, variance, true, 0.1, 1e-5, false);
+       return (hidden(x, fc).sum(0) * normed.sum(0).cos()).sum();
+     },
+     false, Differs, ""},
+    {"zeros written by the program",
+     [](auto& x, auto& fc) {
+       at::Tensor number = at::zeros({1}, at::kDouble);
+       number.template data_ptr<double>()[0] = static_cast<double>(x.size(0));
+       return (hidden(x, fc) * number).sum();
+     },
+     false, Differs, ""},
+    {"logsumexp of as many zeros as rows",
+     [](auto& x, auto& fc) {
+       return (hidden(x, fc) * at::logsumexp(at::zeros({x.size(0), 3}, at::kDouble), at::IntArrayRef{0})).sum();
+     },
+     false, Differs, ""},
+    {"a sum of whole numbers",
+     [](auto& x, auto& fc) { return hidden(x, fc).sum() + x.sum(0).sum(at::kLong).to(at::kDouble) * fc->bias.sum(); },
+     false, Differs, ""},
+    {"another dtype for a micro-batch",
+     [](auto& x, auto& fc) { return (hidden(x, fc) * (x * 2).to(x.size(0) == 8 ? at::kFloat : at::kLong)).sum(); },
+     false, Differs, ""},
+    {"bits of a sum",
+     [](auto& x, auto& fc) { return (x.sum(0).view(at::kLong).to(at::kDouble) * 1e-18 * fc->bias).sum(); }, false,
+     Differs, ""},
+};
+
 class SameStepOf : public ::testing::TestWithParam<Step> {};
 
 TEST_P(SameStepOf, Program) {
@@ -393,6 +485,7 @@ std::string step_name(const ::testing::TestParamInfo<Step>& info) {
   return testing::ParameterName()(::testing::TestParamInfo<const char*>(info.param.name, info.index));
 }
 
+INSTANTIATE_TEST_SUITE_P(WronglyProven, SameStepOf, ::testing::ValuesIn(kWronglyProven), step_name);
 INSTANTIATE_TEST_SUITE_P(Programs, SameStepOf, ::testing::ValuesIn(kSteps), step_name);
 
 }  // namespace

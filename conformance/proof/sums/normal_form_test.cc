@@ -1,6 +1,7 @@
 // Normal forms of random expressions. The oracle evaluates an expression exactly, in rational numbers, at random
 // points: equal normal forms must have equal values there, and unequal ones different values.
 #include "conformance/proof/sums/normal_form.h"
+#include "conformance/proof/sums/difference.h"
 #include "runtime/testing/in_full.h"
 
 #include <gtest/gtest.h>
@@ -100,6 +101,34 @@ TEST_F(NormalFormTest, OperandsThatAreNoAddendsDoNotChangePlaces) {
   EXPECT_EQ(kind(e_.add(a_, b_), wide), Relation::AnotherSum) << "of other sizes";
 }
 
+TEST_F(NormalFormTest, WhatRoundsIsNotLinear) {
+  const auto cast = [&](const std::string& type, const TermId& of) {
+    return terms_.add({"cast", type + " self=%", {of}});
+  };
+  EXPECT_EQ(kind(cast("i64[]", a_), cast("i64[]", e_.over(a_, 2))), Relation::AnotherSum);
+  EXPECT_EQ(relation(cast("f32[]", a_), cast("f32[]", e_.over(a_, 2))).factor, Rational(1, 2));
+  const TermId two = terms_.add({"number", "2", {}});
+  const TermId floor = terms_.add({"aten::div.Tensor_mode", "f64[] self=% other=% rounding_mode=floor", {a_, two}});
+  EXPECT_EQ(kind(e_.over(a_, 2), floor), Relation::AnotherSum);
+}
+
+TEST_F(NormalFormTest, AFactorOfSomeOperandsIsNoFactorOfAll) {
+  const auto cat = [&](const TermId& a, const TermId& b) {
+    return terms_.add({"aten::cat", "f64[2] tensors=[%, %] dim=0", {a, b}});
+  };
+  EXPECT_EQ(kind(cat(a_, b_), cat(e_.times(a_, 2), b_)), Relation::AnotherSum);
+  EXPECT_EQ(kind(cat(a_, b_), cat(a_, e_.times(b_, 2))), Relation::AnotherSum);
+  EXPECT_EQ(relation(cat(a_, b_), cat(e_.times(a_, 2), e_.times(b_, 2))).factor, 2);
+}
+
+TEST_F(NormalFormTest, ASumOfWhichOneAddendIsLeftKeepsItsSizes) {
+  const TermId nothing = e_.sub(b_, b_);
+  EXPECT_EQ(kind(a_, terms_.add({"aten::add.Tensor", "f64[] self=% other=% alpha=1", {a_, nothing}})),
+            Relation::SameSum);
+  EXPECT_EQ(kind(a_, terms_.add({"aten::add.Tensor", "f64[2] self=% other=% alpha=1", {a_, nothing}})),
+            Relation::AnotherSum);
+}
+
 TEST_F(NormalFormTest, ARunningSumOfManyAddendsTakesLinearTime) {
   TermId forwards = a_, backwards = a_;
   std::vector<TermId> parts;
@@ -146,6 +175,7 @@ TEST_F(NormalFormTest, RandomExpressionsHaveTheRelationOfTheirValues) {
 TEST(RationalOf, TheFractionThatAProgramMeant) {
   EXPECT_EQ(to_string(*rational_of(0.25)), "1/4");
   EXPECT_EQ(to_string(*rational_of(1.0 / 3.0)), "1/3");
+  EXPECT_NE(*rational_of(1.0 / 3.0 + 1e-12), Rational(1, 3)) << "near, but no rounding of it";
   EXPECT_EQ(to_string(*rational_of(-3.0 * 4.0 / 10.0)), "-6/5");
   EXPECT_EQ(to_string(*rational_of(0.0)), "0");
   EXPECT_EQ(to_string(*rational_of(1e300)), to_string(Rational(1e300)));
@@ -153,6 +183,17 @@ TEST(RationalOf, TheFractionThatAProgramMeant) {
   EXPECT_EQ(to_string(*rational_of(std::string("1.5"))), "3/2");
   EXPECT_FALSE(rational_of(std::string("inf")));
   EXPECT_FALSE(rational_of(std::string("%")));
+}
+
+TEST(SumsText, EachKindIsCounted) {
+  const Difference order{"a", {Relation::SameSum}, 0}, half{"b", {Relation::Multiple, Rational(1, 2)}, 1},
+      twice{"c", {Relation::Multiple, 2}, 0}, other{"d", {Relation::AnotherSum}, 0};
+  EXPECT_EQ(sums_text({}), "");
+  EXPECT_EQ(sums_text({order, order}), "all 2 are the expected sum in another order");
+  EXPECT_EQ(sums_text({half}), "1 is 1/2 of the expected sum (stage 1)");
+  EXPECT_EQ(sums_text({other, twice, half, order, half}),
+            "1 is the expected sum in another order, 2 are 1/2 of the expected sum (stage 1), 1 is 2 times the "
+            "expected sum (stage 0), 1 is another sum");
 }
 
 }  // namespace

@@ -213,10 +213,13 @@ std::vector<OperatorSample> make_samples() {
       {"aten::flip", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), ints({1})}; }},
       {"aten::roll", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), ints({1}), ints({-1})}; }},
       {"aten::constant_pad_nd", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), ints({1, 0, 0, 0}), 0}; }},
+      {"aten::constant_pad_nd", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k + 1}), ints({-1, 0}), 0}; }},
       {"aten::tril", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k, s.m}), 0}; }},
       {"aten::triu", "", [](const Sizes& s) { return Arguments{drawn({s.n, s.k, s.m}), 1}; }},
       {"aten::gather", "",
        [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), 1, index_below(s.k, {s.n, s.m}), false}; }},
+      {"aten::gather", "",
+       [](const Sizes& s) { return Arguments{drawn({s.n + 1, s.k}), 1, index_below(s.k, {s.n, s.m}), false}; }},
       {"aten::index_select", "",
        [](const Sizes& s) { return Arguments{drawn({s.n, s.k}), 1, index_below(s.k, {s.m})}; }},
       {"aten::index", "Tensor",
@@ -357,6 +360,8 @@ std::vector<OperatorSample> make_samples() {
     };
     all.push_back({"aten::mse_loss", "",
                    [reduction](const Sizes& s) { return Arguments{drawn({s.n, s.k}), drawn({s.n, s.k}), reduction}; }});
+    all.push_back({"aten::mse_loss", "",
+                   [reduction](const Sizes& s) { return Arguments{drawn({s.n, s.k}), drawn({s.k}), reduction}; }});
     all.push_back({"aten::mse_loss_backward", "", [reduction, gradient](const Sizes& s) {
                      return Arguments{gradient(s), drawn({s.n, s.k}), drawn({s.n, s.k}), reduction};
                    }});

@@ -10,8 +10,13 @@ namespace {
 
 using RowKind = RowType::Kind;
 
-const Linear* linearity(const std::string& op) {
-  const auto known = linear_operators().find(op);
+const Linear* linearity(const TracedCall& call) {
+  const auto is_floating = [](const TracedTensor& tensor) { return c10::isFloatingType(tensor.dtype); };
+  // From floating-point numbers to whole ones it rounds.
+  if (!call.results.empty() && !is_floating(call.results[0]))
+    for (const std::vector<TracedTensor>& tensors : call.tensors)
+      if (std::ranges::any_of(tensors, is_floating)) return nullptr;
+  const auto known = linear_operators().find(call.op);
   return known == linear_operators().end() ? nullptr : &known->second;
 }
 
@@ -19,7 +24,7 @@ const Linear* linearity(const std::string& op) {
 class Application {
  public:
   Application(const AppliedCall& call, std::vector<Operand>& operands, const Letters& letters)
-      : call_(call), operands_(operands), letters_(letters), linear_(linearity(op())) {}
+      : call_(call), operands_(operands), letters_(letters), linear_(linearity(*call.calls[0])) {}
 
   std::vector<RowType> results() {
     take_factors();

@@ -190,6 +190,8 @@ Letters embedding(const OperatorCall& call) {
   return {{"XX", places}, {places + "X"}};
 }
 Letters embedding_backward(const OperatorCall& call) {
+  // A place's gradient is then divided by how often it occurs in all rows.
+  if (argument(call, "scale_grad_by_freq").toBool()) return each(call, [](size_t rank) { return none(rank); });
   const std::string places = letters(rank(call, 1));
   return {{places + "X", places}, {"XX"}};
 }
@@ -221,9 +223,11 @@ Letters padding(const OperatorCall& call) {
     if (pad[i] != 0) of[of.size() - 1 - i / 2] = 'X';
   return {{of}, {of}};
 }
+/// Without dimensions the operator takes all elements as one row: nothing is claimed.
 Letters along_dims(const OperatorCall& call) {
-  std::string of = letters(rank(call, 0));
-  for (const int64_t dim : argument(call, "dims").toIntVector()) of[wrapped(dim, of.size())] = 'X';
+  const std::vector<int64_t> dims = argument(call, "dims").toIntVector();
+  std::string of = dims.empty() ? none(rank(call, 0)) : letters(rank(call, 0));
+  for (const int64_t dim : dims) of[wrapped(dim, of.size())] = 'X';
   return {{of}, {of}};
 }
 

@@ -145,6 +145,7 @@ class Pass {
     };
     if (!aligned(calls_, same_form)) return false;
     const TracedCall& call = *calls_[0];
+    if (writes_behind_first()) refuse_everywhere("writes a result to memory that the program has");
     types_.values += call.results.size();
     if (call.kind == Kind::Reserves) {
       for_results([&](const Executions& tensors, size_t) { labels_.forget(tensors); });
@@ -192,6 +193,14 @@ class Pass {
   bool writes_first() const {
     const auto& arguments = calls_[0]->schema->arguments();
     return !arguments.empty() && arguments[0].alias_info() != nullptr && arguments[0].alias_info()->isWrite();
+  }
+
+  /// An operator with out=, for example.
+  bool writes_behind_first() const {
+    const auto& arguments = calls_[0]->schema->arguments();
+    return !arguments.empty() && std::any_of(arguments.begin() + 1, arguments.end(), [](const c10::Argument& one) {
+      return one.alias_info() != nullptr && one.alias_info()->isWrite();
+    });
   }
 
   /// All results show memory of operands that the call does not write.

@@ -378,8 +378,9 @@ const Step kSteps[] = {
      "aten::lgamma: there is no lemma about this operator"},
 };
 
-/// Proven, and wrong: each of these steps differs from that of the whole batch.
-const Step kWronglyProven[] = {
+/// Each of these steps differs from that of the whole batch, by ways of which types of values know little: other
+/// operands for a micro-batch, memory that changes without an operator, arguments of views.
+const Step kBesideTypes[] = {
     {"another tensor for a micro-batch",
      [](auto& x, auto& fc) {
        const at::Tensor twice = x * 2, thrice = x * 3;
@@ -485,7 +486,7 @@ std::string step_name(const ::testing::TestParamInfo<Step>& info) {
   return testing::ParameterName()(::testing::TestParamInfo<const char*>(info.param.name, info.index));
 }
 
-INSTANTIATE_TEST_SUITE_P(WronglyProven, SameStepOf, ::testing::ValuesIn(kWronglyProven), step_name);
+INSTANTIATE_TEST_SUITE_P(BesideTypes, SameStepOf, ::testing::ValuesIn(kBesideTypes), step_name);
 INSTANTIATE_TEST_SUITE_P(Programs, SameStepOf, ::testing::ValuesIn(kSteps), step_name);
 
 }  // namespace

@@ -30,7 +30,8 @@ bool has_type(const Term& body, const std::string& type) {
 
 /// The sign of the second operand of an addition or a subtraction; 0 for another term.
 int sign_of(const Term& term) {
-  if (term.operands.size() != 2 || !rational_of(attribute(term, "alpha"))) return 0;
+  if (term.operands.size() != 2 || !rational_of(attribute(term, "alpha")) || type_of(term).starts_with("bool"))
+    return 0;
   return term.op == "aten::add.Tensor" ? 1 : term.op == "aten::sub.Tensor" ? -1 : 0;
 }
 
@@ -38,7 +39,8 @@ bool is_floating(const std::string& type) { return type.starts_with("f") || type
 
 const Linear* linearity(const Term& term) {
   static const Linear first{.operands = {0}};
-  if (term.op == "cast") return is_floating(type_of(term)) ? &first : nullptr;  // to a whole number it rounds
+  if (!is_floating(type_of(term))) return nullptr;  // whole numbers are rounded
+  if (term.op == "cast") return &first;
   const auto known = linear_operators().find(term.op);
   return known == linear_operators().end() ? nullptr : &known->second;
 }

@@ -62,7 +62,7 @@ def has_type(term, kind):
 
 def sign_of(term):
     """The sign of the second operand of an addition or a subtraction; 0 for another term."""
-    if len(term.operands) != 2 or rational_of(attribute(term, "alpha")) is None:
+    if len(term.operands) != 2 or rational_of(attribute(term, "alpha")) is None or type_of(term).startswith("bool"):
         return 0
     return {"aten::add.Tensor": 1, "aten::sub.Tensor": -1}.get(term.op, 0)
 
@@ -198,9 +198,9 @@ class NormalForms:
         return term_of(self._bodies, picked(self._bodies, base, value.picks, value.sizes))
 
     def _applied(self, term):
-        linear = LINEAR.get(term.op, ())
-        if term.op == "cast":  # to a whole number it rounds
-            linear = (0,) if type_of(term).startswith(("f", "bf")) else ()
+        linear = (0,) if term.op == "cast" else LINEAR.get(term.op, ())
+        if not type_of(term).startswith(("f", "bf")):  # whole numbers are rounded
+            linear = ()
         forms = [self._known[operand] for operand in term.operands]
         factor, attributes = Fraction(1), term.attributes
         shared = linear == JOINTLY and forms and all(form.factor == forms[0].factor for form in forms)

@@ -82,7 +82,9 @@ void verify_steps(const JsonPlace& certificate, Tally& tally, std::ostream& out)
     }
     const std::string id = place["case"].text();
     const int microbatches = place["microbatches"].small(1, 65536);
-    compare(id, answer, place.json(), json_of(prove_step(id, microbatches, seed)), tally, out);
+    nlohmann::json certified = place.json(), found = json_of(prove_step(id, microbatches, seed));
+    for (nlohmann::json* step : {&certified, &found}) step->erase("difference_in_this_run");  // of random layers
+    compare(id, answer, certified, found, tally, out);
   }
 }
 

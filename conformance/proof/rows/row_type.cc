@@ -1,5 +1,10 @@
 #include "conformance/proof/rows/row_type.h"
 
+#include <cstdlib>
+#include <string>
+
+#include "runtime/error.h"
+
 namespace plumbline::proof {
 
 Power operator+(const Power& a, const Power& b) {
@@ -22,6 +27,10 @@ Rational value_of(const Power& power, const std::vector<Share>& shares, size_t m
   for (const auto& [share, exponent] : power)
     for (int i = 0; i < std::abs(exponent); ++i) {
       const Rational& part = shares.at(share).parts.at(microbatch);
+      if (exponent < 0 && part == 0)
+        throw InputError("micro-batch " + std::to_string(microbatch) +
+                         " has none of the targets that count, and its loss is "
+                         "divided by their number");
       if (exponent > 0)
         value *= part;
       else

@@ -27,7 +27,7 @@ using Power = std::map<int, int>;
 Power operator+(const Power& a, const Power& b);
 Power operator-(const Power& a, const Power& b);
 bool is_one(const Power& power);
-/// Its value for a micro-batch.
+/// Its value for a micro-batch. Throws InputError if that is a division by a share of 0.
 Rational value_of(const Power& power, const std::vector<Share>& shares, size_t microbatch);
 
 /// Let V be the value for the whole batch, V(m) that of micro-batch m, and f(m) the power for m.

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "conformance/corpus/corpus.h"
+#include "conformance/proof/rows/row_type.h"
 #include "reference/models/zoo.h"
 #include "runtime/capture/call.h"
 #include "runtime/error.h"
@@ -104,6 +105,13 @@ TEST(SameStep, EveryTrainStepIsProven) {
   EXPECT_EQ(prove_same_step(c, 1).why, "loss of micro-batch 0 needs the weight 3/10 and gets 1/4");
   c.steps.emplace_back(StepKind::Train, 8);
   EXPECT_EQ(prove_same_step(c, 1).answer, StepAnswer::Differs);
+}
+
+TEST(SameStep, NothingIsDividedByAShareOfZero) {
+  Share share;
+  share.parts = {Rational(1, 2), Rational(0)};
+  EXPECT_EQ(value_of(Power{{kRows, -1}}, {share}, 0), Rational(2));
+  EXPECT_THROW(value_of(Power{{kRows, -1}}, {share}, 1), InputError);
 }
 
 TEST(SameStep, CasesWithoutAStepOfAWholeBatchAreNotTaken) {

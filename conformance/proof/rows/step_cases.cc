@@ -29,7 +29,9 @@ const std::vector<std::string>& step_assumptions() {
       "An operator writes only what its schema declares.",
       "Numbers that are computed outside of tensors, the branches that the program takes, and counts of targets by "
       "which a mean divides are those of this run.",
-      "Memory that no operator wrote and that had the same bytes in all executions is the same for all inputs."};
+      "Memory that no operator wrote and that had the same bytes in all executions is the same for all inputs.",
+      "Around operators the program does the same in all executions: it takes the same tensors and the same parts of "
+      "them, and changes no memory. This run's numbers, which agree, are all that speaks for it."};
   return all;
 }
 

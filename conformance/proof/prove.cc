@@ -219,8 +219,9 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   const reference::StageOrders orders = conformance::stage_orders(options.schedule);
   Proof proof;
   proof.results = run_unsplit(c, options.seed, orders, recorder).results;
+  std::vector<RankTerms> ranks;
   try {
-    std::vector<RankTerms> ranks = engine.get();
+    ranks = engine.get();
     for (const RankTerms& rank : ranks) proof.log.merge(rank.log);
     Occurrences in_detached(terms);
     if (options.boundaries && !options.on_shapes) {
@@ -230,7 +231,6 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
       for (RankTerms& rank : ranks)
         std::erase_if(rank.results, [](const auto& result) { return is_boundary(result.first); });
     }
-    if (options.examine) options.examine(terms, proof.results, ranks);
     Comparison(proof.results, runs, {terms, in_detached, in_engine}, options.claim, proof).compare(ranks);
     if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
     const bool runs_again = options.recompute.on() || options.remat.on();
@@ -244,6 +244,7 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
     proof.outcome = Outcome::Stopped;
     proof.why = one_line(graph::error_text(error));
   }
+  if (options.examine && proof.outcome != Outcome::Stopped) options.examine(terms, proof.results, ranks);
   proof.happened = happened;
   proof.terms = terms.size();
   proof.constants = constants_of(proof.results, terms);

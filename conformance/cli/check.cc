@@ -37,9 +37,6 @@ void add_check(CLI::App& app, Command& chosen, const Actions& actions) {
       command->add_option("--against", options->against, "The recording of one rank")->type_name("DIR2");
   command
       ->add_flag("--exact", options->exact,
-                 "Or prove again what a certificate of `plumbline prove` says: exit 0 if all of it is confirmed and "
-                 "proven, 1 if\n"
-                 "it is confirmed and not all is proven, 2 if the same proof gives something else today.\n"
                  "With --against: ignore the perturbed runs, which measure how far rounding may move a value")
       ->needs(against);
   command->callback([=, execute = actions.check, &chosen] {

@@ -16,18 +16,14 @@ namespace {
 
 constexpr const char* kSameComputation =
     "P1, the same computation: every loss, output, value between stages, gradient, buffer, parameter and optimizer "
-    "state "
-    "of the pipelined run is computed by the same operators, with the same arguments, from the same parameters, "
-    "buffers, rows and "
-    "random draws, and added up in the order that the schedule prescribes, as in the unsplit model run micro-batch by "
-    "micro-batch; and no operator is executed more often";
+    "state of the pipelined run is computed by the same operators, with the same arguments, from the same parameters,"
+    " buffers, rows and random draws, and added up in the order that the schedule prescribes, as in the unsplit model"
+    " run micro-batch by micro-batch; and no operator is executed more often";
 constexpr const char* kSameSum =
     "P2, the same sum: every loss, output, value between stages, gradient, buffer, parameter and optimizer state of "
-    "the "
-    "pipelined run equals that of the unsplit model run micro-batch by micro-batch over the real numbers, because both "
-    "are the same "
-    "operators applied to the same sums of the same addends with the same factors; and no operator is executed more "
-    "often";
+    "the pipelined run equals that of the unsplit model run micro-batch by micro-batch over the real numbers, because"
+    " both are the same operators applied to the same sums of the same addends with the same factors; and no operator"
+    " is executed more often";
 
 std::string_view name_of(Relation relation) {
   switch (relation) {

@@ -1,6 +1,7 @@
 #include "bench/micro/heap_count.h"
 
 #include <link.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -51,19 +52,29 @@ struct TorchCode {
 HeapCount::HeapCount() { counting = this; }
 HeapCount::~HeapCount() { counting = nullptr; }
 
-void HeapCount::note(const void* caller) noexcept {
+void HeapCount::note(const void* caller, size_t bytes) noexcept {
   if (!counting) return;
   static const TorchCode torch;
   ++(torch.contains(caller) ? counting->of_torch_ : counting->requests_);
+  counting->held_ += static_cast<int64_t>(bytes);
+  counting->peak_ = std::max(counting->peak_, counting->held_);
+}
+
+void HeapCount::note_release(size_t bytes) noexcept {
+  if (counting) counting->held_ -= static_cast<int64_t>(bytes);
 }
 
 }  // namespace plumbline::bench
 
 // Replaces the C++ library's operator new in the whole program.
 void* operator new(std::size_t size) {
-  plumbline::bench::HeapCount::note(__builtin_return_address(0));
-  if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
+  void* const memory = std::malloc(size > 0 ? size : 1);
+  if (!memory) throw std::bad_alloc();
+  plumbline::bench::HeapCount::note(__builtin_return_address(0), malloc_usable_size(memory));
+  return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+  plumbline::bench::HeapCount::note_release(malloc_usable_size(memory));
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }

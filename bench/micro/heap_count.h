@@ -1,11 +1,12 @@
-// HeapCount: counts the calls of operator new by one thread, those made inside LibTorch's libraries separately. A
-// program that links heap_count.cc gets its replacement of the global operator new.
+// HeapCount: counts the calls of operator new by one thread, those made inside LibTorch's libraries separately, and the
+// bytes that they hold at most. A program that links heap_count.cc gets its replacement of the global operator new.
 //
 //   HeapCount count;
 //   ...
 //   count.requests();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace plumbline::bench {
@@ -27,11 +28,17 @@ class HeapCount {
   /// allocator and are not counted.)
   int64_t of_torch() const { return of_torch_; }
 
-  /// Called by operator new: counts a call whose return address is `caller` if the calling thread has a HeapCount.
-  static void note(const void* caller) noexcept;
+  /// The most bytes held at one time since construction, beyond those held then; all callers together.
+  int64_t peak_bytes() const { return peak_; }
+
+  /// Called by operator new: counts a call whose return address is `caller`, for `bytes`, if the calling thread has a
+  /// HeapCount.
+  static void note(const void* caller, size_t bytes) noexcept;
+  /// Called by operator delete.
+  static void note_release(size_t bytes) noexcept;
 
  private:
-  int64_t requests_ = 0, of_torch_ = 0;
+  int64_t requests_ = 0, of_torch_ = 0, held_ = 0, peak_ = 0;
 };
 
 }  // namespace plumbline::bench

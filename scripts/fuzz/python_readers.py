@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -172,16 +173,42 @@ def changed_file(reader, data, choose):
     return len(header).to_bytes(8, 'little') + header + data[end:]
 
 
+# Of the shortest values, nested and in lists: what takes the most memory for a byte.
+DENSE = tuple((head + part * (65536 // len(part)) + end) for head, part, end in (
+    (b'', b'[', b''), (b'[0', b',0', b']'), (b'[[]', b',[]', b']'), (b'[{}', b',{}', b']'), (b'', b'{"":', b''),
+    (b'{"a":0', b',"a":0', b'}'), (b'', b'\n', b''), (b'', b'0,', b''), (b'', b'0\n', b'')))  # fmt: skip
+# The memory that a reader may take at one time: this much, and this many times its input.
+FIXED_BYTES, BYTES_PER_BYTE = 4 << 20, 256
+
+
+def takes_bounded(reader, data):
+    """takes(), within the memory that the data account for."""
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    taken = takes(reader, data)
+    _, peak = tracemalloc.get_traced_memory()
+    most = FIXED_BYTES + BYTES_PER_BYTE * len(data)
+    assert peak - before <= most, f'{reader} took {peak - before} bytes of memory for {len(data)} bytes of input, expected at most {most}'
+    return taken
+
+
 def replay(corpus, changes, seed):
+    tracemalloc.start()
     for reader in READERS:
         taken = 0
+        for number, data in enumerate(DENSE):
+            try:
+                takes_bounded(reader, data)
+            except BaseException:
+                print(f'python_readers: {reader}: dense text {number}', file=sys.stderr)
+                raise
         for file in sorted((Path(corpus) / reader).iterdir()):
             for change in range(int(changes) + 1):
                 data = file.read_bytes()
                 if change:
                     data = changed_file(reader, data, random.Random(f'{seed} {file.name} {change}'))
                 try:
-                    taken += takes(reader, data)
+                    taken += takes_bounded(reader, data)
                 except BaseException:
                     print(f'python_readers: {reader}: {file.name}, change {change} of seed {seed}', file=sys.stderr)
                     raise

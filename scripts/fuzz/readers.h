@@ -2,6 +2,7 @@
 // its input or refuses it with an InputError of one line; what it has read it writes and reads again as the same.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -20,8 +21,14 @@ std::span<const Reader> readers();
 /// Null if no reader has this name.
 const Reader* find_reader(std::string_view name);
 
-/// Whether the reader took the text. Aborts, with a reason on stderr, if the refusal is not of one line, or if what was
-/// read is not read again as the same; any exception but InputError passes through.
+/// The memory that a reader may take at one time: this much, and this many times its input. A value of one byte, such
+/// as the digit of a list, becomes an object of some tens of bytes, and the readers here hold what they read twice, to
+/// compare it.
+constexpr size_t kFixedBytes = size_t{4} << 20, kBytesPerByte = 256;
+
+/// Whether the reader took the text. Aborts, with a reason on stderr, if the refusal is not of one line, if what was
+/// read is not read again as the same, or if it took more memory than its input accounts for; any exception but
+/// InputError passes through.
 bool reads(const Reader& reader, std::string_view text);
 
 /// For readers: aborts with this reason unless it holds.

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <string>
 
+#include "bench/micro/heap_count.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "scripts/fuzz/readers.h"
@@ -12,14 +15,30 @@ const Reader* find_reader(std::string_view name) {
   return found == readers().end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// Aborts, with the reason on stderr, if a reader took more memory than its input accounts for.
+void expect_bounded(const Reader& reader, std::string_view text, int64_t bytes) {
+  const auto limit = static_cast<int64_t>(kFixedBytes + kBytesPerByte * text.size());
+  if (bytes <= limit) return;
+  const std::string found = std::string(reader.name) + " took " + std::to_string(bytes) + " bytes of memory for " +
+                            std::to_string(text.size()) + " bytes of input, expected at most " + std::to_string(limit);
+  expect(false, found.c_str());
+}
+
+}  // namespace
+
 bool reads(const Reader& reader, std::string_view text) {
+  bool taken = true;
+  const bench::HeapCount heap;
   try {
     reader.read(text);
-    return true;
   } catch (const InputError& error) {
     expect(std::string_view(error.what()).find('\n') == std::string_view::npos, error.what());
-    return false;
+    taken = false;
   }
+  expect_bounded(reader, text, heap.peak_bytes());
+  return taken;
 }
 
 void expect(bool holds, const char* what) { PLUMBLINE_CHECK(holds, what); }

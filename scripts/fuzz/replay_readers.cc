@@ -1,5 +1,5 @@
-// Gives each reader the files of its corpus, and each of them changed at random: what a change breaks at once is seen
-// without a fuzzer.
+// Gives each reader the files of its corpus, each of them changed at random, and large texts of many small values: what
+// a change breaks at once is seen without a fuzzer.
 //
 //   replay_readers CORPUS CHANGES SEED
 #include <sys/resource.h>
@@ -54,7 +54,7 @@ std::string changed(std::string text, const std::vector<std::string>& others, st
                                                    "\x1b[2J"};
   for (size_t changes = 1 + below(4); changes > 0; --changes) {
     const size_t at = below(text.size() + 1), count = std::min(below(16), text.size() - at);
-    switch (below(6)) {
+    switch (below(7)) {
       case 0:
         text.erase(at, count);
         break;
@@ -73,11 +73,29 @@ std::string changed(std::string text, const std::vector<std::string>& others, st
         text.insert(at, other.substr(from, below(64)));
         break;
       }
+      case 5: {  // a list or nest of many
+        const std::string part = text.substr(at, count);
+        for (size_t times = below(4) == 0 ? 1000 : 4; times > 0; --times) text.insert(at, part);
+        break;
+      }
       default:
         text.resize(at);
     }
   }
   return text;
+}
+
+/// 64 KiB each, of the shortest values, nested and in lists: what takes the most memory for a byte.
+std::vector<std::string> dense_texts() {
+  const auto many = [](std::string text, const char* part, const char* end) {
+    while (text.size() < (size_t{1} << 16)) text += part;
+    return text + end;
+  };
+  return {many("", "[", ""),       many("[0", ",0", "]"),   many("[[]", ",[]", "]"),
+          many("[{}", ",{}", "]"), many("", "{\"\":", ""),  many("{\"a\":0", ",\"a\":0", "}"),
+          many("", "\n", ""),      many("", "0,", ""),      many("a,0\n", "0,\n", ""),
+          many("", "[[a]]\n", ""), many("a=[", "[],", "]"), many("", "a.", "a=0"),
+          many("", "0\n", "")};
 }
 
 /// What this process has in its address space before it reads anything: LibTorch alone is larger than what is left to
@@ -97,6 +115,12 @@ int replay(const fs::path& corpus, long changes, unsigned long long seed) {
     std::ranges::sort(files);
     std::vector<std::string> texts;
     for (const fs::path& file : files) texts.push_back(plumbline::read_file(file));
+    const std::vector<std::string> dense = dense_texts();
+    for (size_t i = 0; i < dense.size(); ++i) {
+      std::snprintf(now.data(), now.size(), "replay_readers: %s: dense text %zu\n", reader.name, i);
+      plumbline::fuzz::reads(reader, dense[i]);
+    }
+    given += static_cast<long>(dense.size());
     long of_reader = 0;
     for (size_t i = 0; i < files.size(); ++i)
       for (long change = 0; change <= changes; ++change) {

@@ -8,15 +8,16 @@
 
 #include "reference/case.h"
 #include "reference/result_key.h"
+#include "runtime/graph/host_tensors.h"
 
 namespace plumbline::reference {
 
 /// Indexed by the text of a ResultKey.
 using Results = std::map<std::string, at::Tensor>;
 
-/// Stores a copy of the tensor's current values, in place of an earlier result under the key.
+/// Stores a copy of the tensor's current values, in place of an earlier result under the key; complex numbers in pairs.
 inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor) {
-  results.insert_or_assign(to_string(key), tensor.detach().clone());
+  results.insert_or_assign(to_string(key), graph::in_pairs(tensor.detach()).clone());
 }
 
 /// Whether boundaries, outputs and gradients are kept at each step: true if the case has no Optimizer step. A training

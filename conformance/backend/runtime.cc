@@ -64,33 +64,36 @@ void run_all(const Job& job, c10::Device device, RankFlight* flight, transport::
   const auto report = [&](bool throughput, size_t index, bool done) {
     if (transport.rank() == 0) on_event({.throughput = throughput, .index = index, .done = done});
   };
+  const auto limit = [&] { return transport::Deadline::after(transport::from_seconds(job.timeout_seconds)); };
   const auto execute = [&](bool throughput, size_t index) {
     report(throughput, index, /*done=*/false);
     std::string bytes;
-    try {
-      if (throughput) {
-        bytes = measure_on_rank(job.throughput[index], job, transport);
-      } else {
-        transport::Leftovers watched(transport);
-        bytes = run_one(job, job.cases[index], device, watched);
-        // A rank that waits for a message gives up first, and says for which one.
-        transport::barrier(watched, transport::Deadline::after(2 * transport::from_seconds(job.timeout_seconds)));
-        watched.expect_none();
-      }
-    } catch (const TimeoutError& error) {
-      if (flight == nullptr) throw;
-      throw TimeoutError(error.what() + flight->told(flight_page(out, job.cases[index])));
+    if (throughput) {
+      bytes = measure_on_rank(job.throughput[index], job, transport);
+    } else {
+      transport::Leftovers watched(transport);
+      bytes = run_one(job, job.cases[index], device, watched);
+      // A rank that waits for a message gives up first, and says for which one.
+      transport::barrier(watched, transport::Deadline::after(2 * transport::from_seconds(job.timeout_seconds)));
+      watched.expect_none();
     }
     const auto path_of = [&](int rank) {
       return throughput ? throughput_path(out, index, rank) : result_path(out, job.cases[index], rank);
     };
-    write_of_all_ranks(transport, bytes, path_of,
-                       transport::Deadline::after(transport::from_seconds(job.timeout_seconds)));
+    write_of_all_ranks(transport, bytes, path_of, limit());
     report(throughput, index, /*done=*/true);
-    // Rank 0 may be judging now; the others' deadlines are for messages, not for that.
-    transport::barrier(transport, patient(job));
+    // Rank 0 may judge before it comes here, and the others wait for that; it finds them waiting.
+    transport::barrier(transport, transport.rank() == 0 ? limit() : patient(job));
   };
-  for (size_t i = 0; i < job.cases.size(); ++i) execute(/*throughput=*/false, i);
+  const auto execute_case = [&](size_t index) {
+    try {
+      execute(/*throughput=*/false, index);
+    } catch (const TimeoutError& error) {
+      if (flight == nullptr) throw;
+      throw TimeoutError(error.what() + flight->told(flight_page(out, job.cases[index])));
+    }
+  };
+  for (size_t i = 0; i < job.cases.size(); ++i) execute_case(i);
   for (size_t i = 0; i < job.throughput.size(); ++i) execute(/*throughput=*/true, i);
 }
 

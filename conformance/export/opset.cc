@@ -6,6 +6,7 @@ namespace plumbline::conformance {
 
 const std::vector<OpsetEntry>& opset() {
   static const std::vector<OpsetEntry> entries = {
+      {"aten::_conj", {"self"}},
       {"aten::abs", {"self"}},
       {"aten::add.Tensor", {"self", "other", "alpha"}},
       {"aten::avg_pool2d",
@@ -43,6 +44,8 @@ const std::vector<OpsetEntry>& opset() {
       {"aten::sum.dim_IntList", {"self", "dim", "keepdim"}},
       {"aten::tanh", {"self"}},
       {"aten::to.dtype", {"self", "dtype"}},
+      {"aten::view_as_complex", {"self"}},
+      {"aten::view_as_real", {"self"}},
       {"plumbline::gradient_hook", {"self", "factor", "limit"}},
   };
   return entries;

@@ -15,8 +15,9 @@ namespace plumbline::conformance {
 namespace {
 
 /// Operators whose result equals their argument if values never change.
-const std::set<std::string> kIdentities = {"aten::alias",   "aten::clone",           "aten::contiguous",
-                                           "aten::dropout", "aten::feature_dropout", "aten::lift_fresh"};
+const std::set<std::string> kIdentities = {"aten::alias",        "aten::clone",           "aten::contiguous",
+                                           "aten::dropout",      "aten::feature_dropout", "aten::lift_fresh",
+                                           "aten::resolve_conj", "aten::resolve_neg"};
 /// Views of the same elements in the same order.
 const std::set<std::string> kReshapes = {
     "aten::_unsafe_view", "aten::flatten.using_ints", "aten::reshape",       "aten::reshape_as", "aten::squeeze",
@@ -128,7 +129,8 @@ class Lowering {
   void give(graph::ValueId result, int value) {
     bool depends = false;
     graph::for_each_use(*node_, [&](graph::ValueId v) { depends = depends || known(v).requires_grad; });
-    numbers_[result] = cut_off(value, depends && at::isFloatingType(known(result).dtype));
+    numbers_[result] =
+        cut_off(value, depends && (at::isFloatingType(known(result).dtype) || at::isComplexType(known(result).dtype)));
   }
 
   void one(const std::string& op, Json arguments) {

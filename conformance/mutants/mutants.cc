@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "conformance/corpus/features.h"
 #include "runtime/error.h"
 #include "runtime/text/join.h"
 
@@ -100,6 +101,10 @@ const Need divided{"a batch that the user divides", [](const MutantRun& run) { r
 const Need whole_gradients{"gradients of whole inputs", [](const MutantRun& run) { return run.of.whole_gradients; }};
 const Need some_gradients{"inputs that require gradients in some micro-batches",
                           [](const MutantRun& run) { return !run.of.gradient_microbatches.empty(); }};
+const Need complex_numbers{"complex numbers between stages",
+                           [](const MutantRun& run) { return has_feature(run.of, "complex"); }};
+const Need conjugated_numbers{"conjugated numbers between stages",
+                              [](const MutantRun& run) { return run.of.model.ends_with("conjugated"); }};
 const Need early_exits{"an evaluation in which micro-batches may leave early", [](const MutantRun& run) {
                          return run.has(reference::StepKind::Eval) && run.of.model.ends_with("early-exit");
                        }};

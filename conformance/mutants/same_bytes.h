@@ -13,7 +13,8 @@ inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (a.is_same(b)) return true;
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.requires_grad() != b.requires_grad())
     return false;
-  const at::Tensor left = a.detach().contiguous(), right = b.detach().contiguous();
+  const at::Tensor left = a.detach().resolve_conj().resolve_neg().contiguous(),
+                   right = b.detach().resolve_conj().resolve_neg().contiguous();
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 

@@ -1,7 +1,5 @@
 #include "conformance/program/rank.h"
 
-#include <ATen/ops/view_as_real.h>
-
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -22,10 +20,7 @@ std::string new_run_id() {
   return text;
 }
 
-/// Tensor files have no complex dtype.
-HostTensor result(const at::Tensor& tensor) {
-  return graph::to_host(tensor.is_complex() ? at::view_as_real(tensor.detach().resolve_conj()) : tensor);
-}
+HostTensor result(const at::Tensor& tensor) { return graph::to_host(graph::in_pairs(tensor.detach())); }
 
 /// For the begin and the end of a run. The engine bounds the waits in between.
 transport::Deadline patient(double timeout_seconds) {

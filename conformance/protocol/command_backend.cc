@@ -199,6 +199,13 @@ bool names_an_exception(std::string_view line) {
   return is_name && (word.ends_with("Error") || word.ends_with("Exception")) && !word.ends_with(".ChildFailedError");
 }
 
+/// Words of srun and of Slurm's daemon about the end of tasks, whose own words precede them, and of Open MPI about
+/// connections that the end of another rank broke: "[HOST][[JOB,1],0][FILE.c:LINE:FUNCTION] ...".
+bool is_consequence(const std::string& line) {
+  return line.starts_with("srun: ") || line.starts_with("slurmstepd") ||
+         (line.starts_with('[') && line.find("][[") != std::string::npos);
+}
+
 ProcessOptions options_for(const BackendSpec& spec, TransportKind transport, const std::string& verb, int ranks,
                            const std::string& job, const std::string& out) {
   ProcessOptions process;
@@ -252,7 +259,11 @@ std::string reason_of(const JobResult& result) {
   for (const std::vector<std::string>* texts : {&notices, &outside})
     for (const std::string& text : *texts)
       if (text.find("exited on signal") != std::string::npos) return with_ending(text);
-  if (!outside.empty()) return with_ending(outside.back());
+  const auto own = std::find_if_not(outside.rbegin(), outside.rend(), is_consequence);
+  if (own != outside.rend()) return with_ending(*own);
+  const auto first =
+      std::ranges::find_if(outside, [](const std::string& line) { return line.find(": task") != std::string::npos; });
+  if (!outside.empty()) return with_ending(first != outside.end() ? *first : outside.back());
   return notices.empty() ? result.ending : with_ending(notices.front());
 }
 

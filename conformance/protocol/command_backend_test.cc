@@ -223,6 +223,20 @@ TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
+TEST(ReasonOf, ARanksLastWordsPrecedeThoseOfSlurm) {
+  const auto reason = [](const std::string& errors) { return reason_of({.ending = "code 143", .errors = errors}); };
+  const std::string slurms =
+      "srun: error: n2: task 3: Killed\nsrun: Terminating StepId=20.0\nslurmstepd: error: *** STEP 20.0 ON n1 "
+      "CANCELLED "
+      "***\nsrun: error: n1: tasks 0-2: Exited with exit code 143\nsrun: Force Terminated StepId=20.0\n";
+  EXPECT_EQ(reason("no room left\n" + slurms), "no room left (code 143)");
+  EXPECT_EQ(reason(slurms), "srun: error: n2: task 3: Killed (code 143)");
+  EXPECT_EQ(reason(slurms + "[n1][[9,0],0][../btl_tcp.c:559:mca_btl_tcp_recv_blocking] recv(19) failed: reset\n"),
+            "srun: error: n2: task 3: Killed (code 143)");
+  EXPECT_EQ(reason("srun: job 7 queued\nsrun: Expired or invalid job 7\n"),
+            "srun: Expired or invalid job 7 (code 143)");
+}
+
 TEST(ReasonOf, ATimeOutInAFullTemporaryFolderNamesIt) {
   const char* before = std::getenv("TMPDIR");
   const std::string restored = before == nullptr ? "" : before;

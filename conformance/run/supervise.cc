@@ -45,9 +45,11 @@ class Supervisor {
     rest.cases.clear();
     for (const size_t i : cases) rest.cases.push_back(job_.cases[i]);
     std::optional<size_t> running;
+    size_t last = cases.front();
     const JobResult result = backend_.run(rest, out_, [&](const JobEvent& event) {
       const size_t index = cases[event.index];
       running = event.done ? std::nullopt : std::optional<size_t>(index);
+      last = index;
       if (!event.done)
         observer_.begins(index);
       else if (!event.failed.empty())
@@ -56,13 +58,13 @@ class Supervisor {
         done(index);
     });
     started_ = started_ || result.any_event;
-    const std::string hidden = clause_on_hidden_event(result), reason = reason_of(result) + hidden;
+    const std::string hidden = clause_on_hidden_event(result);
+    std::string reason = reason_of(result) + hidden;
+    if (result.timed_out)
+      reason += told_waits(read_flights(out_, job_.ranks), /*killed=*/true, out_, flight_page(out_, job_.cases[last]));
     if (running)
       settle(*running, result.timed_out ? Status::Timeout : Status::Error,
-             (result.succeeded ? "ended in the middle of it, with exit code 0" + hidden : reason) +
-                 (result.timed_out ? told_waits(read_flights(out_, job_.ranks), /*killed=*/true, out_,
-                                                flight_page(out_, job_.cases[*running]))
-                                   : ""));
+             result.succeeded ? "ended in the middle of it, with exit code 0" + hidden : reason);
     if (result.repeated_event) {  // another start would have it as well
       observer_.broken(with_log(ranks() + "failed: " + reason));
       return false;

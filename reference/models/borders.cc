@@ -1,8 +1,10 @@
-// Values at the borders of stages: views, aliases, scalars, small integers, None; inputs and parameters passed through;
-// stages that begin with a view or an in-place operation; inputs whose first use is in a later stage.
+// Values at the borders of stages: views, aliases, scalars, small integers, complex numbers, None; inputs and
+// parameters passed through; stages that begin with a view or an in-place operation; inputs whose first use is in a
+// later stage.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/conj.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
@@ -10,6 +12,8 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <cmath>
 
@@ -72,6 +76,37 @@ Tensors scalar(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
   const at::Tensor sum = at::sum(net.extra("gain")->fc().bias());
   return {net.chain(6, 7, at::add(net.chain(2, 5, h), sum)), sum};
+}
+
+/// Rows of numbers as half as many complex ones.
+at::Tensor paired(const at::Tensor& x) { return at::view_as_complex(x.reshape({x.size(0), x.size(1) / 2, 2})); }
+
+/// And back.
+at::Tensor parts_of(const at::Tensor& z) { return at::view_as_real(z).reshape({z.size(0), 2 * z.size(1)}); }
+
+/// Complex numbers, which are no views, cross borders. A product of them subtracts, of which exactness has no proof.
+Tensors complex_numbers(Parts& net, const Tensors& in) {
+  const auto twice = [](const at::Tensor& x) { return at::add(paired(x), paired(x)); };
+  at::Tensor h = net.chain(0, 1, in[0]);
+  const at::Tensor early = twice(h);
+  h = net.chain(2, 3, h);
+  const at::Tensor next = twice(h);
+  h = net.chain(4, 4, h);
+  h = net.chain(5, 5, at::add(h, parts_of(next)));
+  const at::Tensor met = net.is_exact() ? at::add(early, paired(h)) : at::mul(early, paired(h));
+  return {net.chain(6, 7, at::add(h, parts_of(met)))};
+}
+
+/// LibTorch conjugates lazily, by a mark on a view of the same memory: `mirrored`, and the gradient of `next`, are such
+/// views.
+Tensors conjugated(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 1, in[0]);
+  const at::Tensor early = paired(h), mirrored = at::conj(early);
+  h = net.chain(2, 3, h);
+  const at::Tensor next = paired(h);
+  h = net.chain(4, 4, h);
+  h = net.chain(5, 5, at::add(h, parts_of(at::add(at::conj(next), early))));
+  return {net.chain(6, 7, at::add(h, parts_of(at::add(mirrored, early))))};
 }
 
 /// Booleans and 32-bit integers, made in the first stage, are used by later ones.
@@ -159,6 +194,7 @@ std::vector<Family> border_families() {
       {.name = "views", .forward = views},
       {.name = "passed-through", .forward = passed_through},
       {.name = "small-numbers", .forward = small_numbers, .inputs = {{"x", Values}, {"ids", Ids}}, .extras = {"table"}},
+      {.name = "complex", .forward = complex_numbers},
       {.name = "late-input", .forward = late_input, .inputs = {{"x", Values}, {"late", Values}, {"scale", Scale}}},
       {.name = "none", .forward = none},
       {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
@@ -166,6 +202,7 @@ std::vector<Family> border_families() {
       {.name = "summed-views", .forward = summed_views, .extras = {"early", "left", "right", "late"}},
   };
   const std::vector<Variant> exact_only = {
+      {.name = "conjugated", .forward = conjugated},
       {.name = "aliases", .forward = aliases},
       {.name = "parameter-output", .forward = parameter_output},
       {.name = "scalar", .forward = scalar, .extras = {"gain"}},

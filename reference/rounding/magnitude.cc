@@ -94,8 +94,16 @@ const Names kMoves = {"abs",
 /// Allocates memory that is written later.
 bool gives_no_value(std::string_view name) { return name.starts_with("empty") || name.starts_with("new_empty"); }
 
-bool is_float(const c10::IValue& value) {
-  return value.isTensor() && value.toTensor().defined() && at::isFloatingType(value.toTensor().scalar_type());
+/// Real or complex numbers.
+bool holds_numbers(const at::Tensor& tensor) {
+  return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
+}
+
+bool is_float(const c10::IValue& value) { return value.isTensor() && holds_numbers(value.toTensor()); }
+
+/// The real numbers of a tensor: of complex ones both parts.
+at::Tensor parts_of(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
 }
 
 template <class Visit>
@@ -104,7 +112,7 @@ void for_each_float(const c10::IValue& value, const Visit& visit) {
     visit(value.toTensor());
   } else if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector())
-      if (tensor.defined() && at::isFloatingType(tensor.scalar_type())) visit(tensor);
+      if (holds_numbers(tensor)) visit(tensor);
   }
 }
 
@@ -122,7 +130,9 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
   const size_t taken = name == "sub" || name == "mse_loss" ? 1 : name == "mse_loss_backward" ? 2 : arguments.size();
   for (size_t i = 0; kSums.contains(name) && i < arguments.size(); ++i) {
     if (!is_float(arguments[i])) continue;
-    const at::Tensor& values = arguments[i].toTensor();
+    if (arguments[i].toTensor().is_complex() && name != "add" && name != "sum")
+      return "takes complex numbers, of whose products some are subtracted";
+    const at::Tensor values = parts_of(arguments[i].toTensor());
     if (i == taken ? !at::le(values, 0).all().item<bool>() : !at::ge(values, 0).all().item<bool>())
       return i == taken ? "subtracts a number that is not <= 0"
                         : "reads a negative number: the run does not use absolute values";
@@ -182,8 +192,8 @@ MagnitudeInterposer::MagnitudeInterposer(double quantum) {
 }
 
 void MagnitudeInterposer::see(const at::Tensor& tensor, const std::string& where) {
-  if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) return;
-  const at::Tensor values = tensor.detach().to(at::kDouble).contiguous();
+  if (!holds_numbers(tensor)) return;
+  const at::Tensor values = parts_of(tensor.detach()).to(at::kDouble).contiguous();
   const double* const begin = values.const_data_ptr<double>();
   for (const double *value = begin, *const end = begin + values.numel(); value != end; ++value) {
     const double size = std::isfinite(*value) ? std::abs(*value) : std::numeric_limits<double>::infinity();
@@ -206,6 +216,10 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
   const auto note = [&](const std::string& reason) {
     if (result_.unproven.empty() && !reason.empty()) result_.unproven = full_name + " " + reason;
   };
+  if (name == "_conj" || name == "_neg_view") {  // what bounds a number bounds the negated one
+    torch::jit::push(*stack, at::alias(torch::jit::pop(*stack).toTensor()));
+    return;
+  }
   // A result without floating numbers, or that is a view of a checked tensor, needs no check.
   bool all_views = !schema.returns().empty();
   for (const auto& result : schema.returns())
@@ -235,7 +249,7 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
       gives_float = true;
       see(tensor, full_name);
       if (terms > 1) see(tensor * (static_cast<double>(terms) / static_cast<double>(tensor.numel())), full_name);
-      if (takes_float && kSums.contains(name) && !at::ge(tensor, 0).all().item<bool>())
+      if (takes_float && kSums.contains(name) && !at::ge(parts_of(tensor), 0).all().item<bool>())
         note("returned a negative number: the run does not use absolute values");
     });
   }

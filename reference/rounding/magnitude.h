@@ -14,6 +14,9 @@
 // and where the real run lets a gradient pass (x > 0), the bound is > 0 and lets it pass too. max, sign, division by
 // data, subtraction, norms and transcendental functions have no such property.
 //
+// Complex numbers count as pairs. They may be added and conjugated; conjugation and lazy negation are left out of the
+// run, since a bound of a number bounds the negated one. Their products subtract, and are not accepted.
+//
 // Checked is every floating-point tensor that an operator reads or returns, in forward and backward and in the
 // accumulation into .grad: its largest absolute value (for a mean also the sum that it divides), whether all values are
 // integers times the quantum, and whether the argument holds for the call. For a sum of products that means: the call

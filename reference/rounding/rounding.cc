@@ -19,6 +19,10 @@ bool is_double(const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() == at::kDouble;
 }
 
+bool is_complex(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().is_complex();
+}
+
 bool representable(double value, double roundoff) {
   int exponent;
   const double digits = std::frexp(value, &exponent) / roundoff;
@@ -127,6 +131,8 @@ void RoundingInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack* 
   for (const auto& result : op.schema().returns())
     all_views = all_views && result.alias_info() != nullptr && !result.alias_info()->isWrite();
   if (all_views || kind == RoundingKind::None) return op.callBoxed(stack);
+  if (std::ranges::any_of(torch::jit::last(*stack, op.schema().arguments().size()), is_complex))
+    return call_complex(op, stack);
   if (kind == RoundingKind::Contraction) return call_contraction(op, stack);
   disturb_scalars(op, stack);
   if (kind == RoundingKind::Kernel) return call_kernel(op, stack);
@@ -173,6 +179,37 @@ void RoundingInterposer::call_contraction(const c10::OperatorHandle& op, torch::
     const at::Tensor variance = (result * result * (stored + inner * (k + 1) / 3)).add_(squared_terms[i], of_squares);
     disturb(result, variance.sqrt_());
   });
+}
+
+void RoundingInterposer::call_complex(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string_view name = rounding_name(op.operator_name().name);
+  const double u = model_.unit_roundoff;
+  const auto last = torch::jit::last(*stack, op.schema().arguments().size());
+  const std::vector<c10::IValue> arguments(last.begin(), last.end());
+  at::Tensor variance;  // of each part of a result
+  if (name == "mul" && arguments[1].isTensor()) {
+    // (ac - bd) + i (ad + bc): three roundings, each of a number of at most |a + ib| |c + id|.
+    const at::Tensor size = arguments[0].toTensor().abs() * arguments[1].toTensor().abs();
+    variance = size * size * (3 * u * u);
+  } else if (name == "sum") {
+    torch::jit::Stack squares = arguments;
+    squares[0] = arguments[0].toTensor().abs().square();
+    op.callBoxed(&squares);
+    variance = squares.back().toTensor();
+  } else if (name != "add" && name != "sub") {
+    throw InputError("running_error: the rounding of complex numbers in " + op.operator_name().name +
+                     " is not known; expected one of add, sub, mul, sum");
+  }
+  op.callBoxed(stack);
+  const at::Tensor result = stack->back().toTensor(), parts = at::view_as_real(result);
+  if (name == "sum") {
+    const double k = contraction_terms(name, arguments, 0, result);
+    variance = (result.abs().square() * ((k + 1) / 3) + variance * ((k + 1) / 6 - 1 / k)) * (u * u);
+  }
+  if (variance.defined())
+    disturb(parts, variance.sqrt().unsqueeze(-1).expand(parts.sizes()));
+  else
+    disturb(parts, u);
 }
 
 void RoundingInterposer::call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -22,6 +22,7 @@
 //    u, times sqrt(K) if the kernel contains a reduction (whose partial results may be stored in a 16-bit format); if
 //    the kernel subtracts nearly equal numbers, an error relative to the subtracted value is added (gelu's 1 + erf,
 //    log_softmax, ...).
+//  - complex numbers count as pairs of real ones; they may be added, multiplied and summed.
 //  - a scalar factor that the format does not hold exactly (0.1): its own relative error, one for the whole call.
 //
 // Bound of an element: safety * max(largest deviation of its samples, u |value|, RMS deviation of the tensor * share).
@@ -95,6 +96,7 @@ class RoundingInterposer : public capture::Interposer {
   void disturb(const at::Tensor& values, const at::Tensor& half_width);
   at::Tensor disturbed(const at::Tensor& values, double relative);
   void disturb_scalars(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  void call_complex(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void call_contraction(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 

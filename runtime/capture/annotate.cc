@@ -95,7 +95,8 @@ class Annotator : public graph::NodeObserver {
     if (!from_gradient || !node.grad_enabled) return;
     graph::for_each_definition(node, [&](graph::ValueId v) {
       const at::Tensor& result = values.value(v).toTensor();
-      if (result.defined() && result.is_floating_point() && !result.requires_grad()) result.requires_grad_(true);
+      if (result.defined() && (result.is_floating_point() || result.is_complex()) && !result.requires_grad())
+        result.requires_grad_(true);
     });
   }
 

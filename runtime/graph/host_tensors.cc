@@ -1,6 +1,7 @@
 #include "runtime/graph/host_tensors.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <cstring>
 
@@ -19,6 +20,10 @@ std::string file_dtype(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+at::Tensor in_pairs(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+}
 
 HostTensor to_host(const at::Tensor& tensor) {
   if (tensor.layout() != at::kStrided || tensor.is_meta())

@@ -7,6 +7,10 @@
 
 namespace plumbline::graph {
 
+/// Complex numbers as pairs of real ones along a new last dimension, since files hold no complex ones; any other tensor
+/// as it is.
+at::Tensor in_pairs(const at::Tensor& tensor);
+
 /// Returns a copy of the elements in row-major order, from any device. Throws Error for an element type that HostTensor
 /// does not have, and for sparse and meta tensors.
 HostTensor to_host(const at::Tensor& tensor);

@@ -33,6 +33,7 @@ const Chosen& chosen() {
   static const Chosen all = [] {
     const char *given = std::getenv("HOSTILE_MPI"), *own = std::getenv("OMPI_COMM_WORLD_RANK");
     if (own == nullptr) own = std::getenv("PMI_RANK");
+    if (own == nullptr) own = std::getenv("PMIX_RANK");
     std::istringstream words(given == nullptr ? "" : given);
     std::string rank;
     Chosen read, none;

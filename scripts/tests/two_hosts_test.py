@@ -5,58 +5,27 @@ PLUMBLINE names the program, HOSTILE_MPI_FILE the library of faults below MPI. S
 """
 
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+import hosts  # noqa: E402
+
 PROGRAM = os.environ['PLUMBLINE']
 LIBRARY = os.environ.get('HOSTILE_MPI_FILE')
 SOURCE = Path(__file__).resolve().parents[2]
 NAMES = ('near', 'far')
-NETWORK = '10.77.0.0/24'
+NETWORK = '10.77.0'
 SECONDS = 240
-
-
-class Host:
-    """A process that holds the namespaces of one host open."""
-
-    def __init__(self, name, address):
-        self.name, self.address = name, address
-        self.holder = subprocess.Popen(['unshare', '--mount', '--uts', '--net', '--kill-child', 'sh', '-c', 'echo; exec sleep 600'],
-                                       stdout=subprocess.PIPE, start_new_session=True)
-        if not self.holder.stdout.readline():
-            raise unittest.SkipTest('this user may not make namespaces (unshare --mount --uts --net)')
-        self.inside = ['nsenter', '--target', str(self.pid()), '--mount', '--uts', '--net']
-
-    def pid(self):
-        """Of sleep: with --kill-child, unshare waits for it."""
-        children = Path(f'/proc/{self.holder.pid}/task/{self.holder.pid}/children').read_text().split()
-        return int(children[0]) if children else self.holder.pid
-
-    def sh(self, script):
-        subprocess.run([*self.inside, 'sh', '-ec', script], check=True, text=True, capture_output=True)
-
-    def close(self):
-        try:
-            os.killpg(self.holder.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.holder.wait()
-        self.holder.stdout.close()
 
 
 class TwoHosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        for program in ('unshare', 'nsenter', 'ip', 'mpirun'):
-            if not shutil.which(program):
-                raise unittest.SkipTest(f'no {program} here (Debian: util-linux, iproute2, openmpi-bin)')
-        if os.getuid() != 0:
-            raise unittest.SkipTest('only root may make network namespaces')
+        hosts.require(['mpirun'], 'openmpi-bin')
         if 'Open MPI' not in subprocess.run(['mpirun', '--version'], capture_output=True, text=True).stdout:
             raise unittest.SkipTest('the test starts remote ranks as Open MPI does')
         cls.folder = tempfile.TemporaryDirectory()
@@ -64,23 +33,14 @@ class TwoHosts(unittest.TestCase):
         cls.outside = Path(cls.folder.name)
         cls.work = cls.outside / 'work'  # each host mounts a file system of its own here
         cls.work.mkdir()
-        cls.hosts = []
-        for number, name in enumerate(NAMES):
-            cls.hosts.append(Host(name, f'10.77.0.{number + 1}'))
-            cls.addClassCleanup(cls.hosts[-1].close)
-        near, far = cls.hosts
-        (cls.outside / 'hosts').write_text('127.0.0.1 localhost\n' + ''.join(f'{h.address} {h.name}\n' for h in cls.hosts))
-        pair = [f'plumb{host.name}' for host in cls.hosts]
-        subprocess.run(['ip', 'link', 'add', pair[0], 'netns', str(near.pid()), 'type', 'veth', 'peer', 'name', pair[1],
-                        'netns', str(far.pid())], check=True)
-        for host, device in zip(cls.hosts, pair):
-            host.sh(f'ip link set lo up; ip address add {host.address}/24 dev {device}; ip link set {device} up; '
-                    f'hostname {host.name}; mount --bind {cls.outside}/hosts /etc/hosts; mount -t tmpfs none {cls.work}')
+        cls.hosts = hosts.two_hosts(cls, NAMES, NETWORK, cls.outside)
+        for host in cls.hosts:
+            host.sh(f'mount -t tmpfs none {cls.work}')
         agent = cls.outside / 'agent'  # in the place of ssh: HOST COMMAND...
-        agent.write_text(f'#!/bin/sh\nshift\nexec {" ".join(far.inside)} -- sh -c "$*"\n')
+        agent.write_text(f'#!/bin/sh\nshift\nexec {" ".join(cls.hosts[1].inside)} -- sh -c "$*"\n')
         agent.chmod(0o755)
-        cls.launcher = (f'mpirun --mca plm_rsh_agent {agent} --mca btl tcp,self --mca btl_tcp_if_include {NETWORK} '
-                        f'--mca oob_tcp_if_include {NETWORK} --host near:2,far:2 --map-by node -n {{np}}')
+        cls.launcher = (f'mpirun --mca plm_rsh_agent {agent} --mca btl tcp,self --mca btl_tcp_if_include {NETWORK}.0/24 '
+                        f'--mca oob_tcp_if_include {NETWORK}.0/24 --host near:2,far:2 --map-by node -n {{np}}')
 
     def near(self, *words):
         """Runs a command on the near host, in its own folder. The far host cannot see that."""
@@ -174,6 +134,4 @@ class TwoHosts(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    result = unittest.main(exit=False).result
-    none_ran = bool(result.skipped) and not result.testsRun
-    sys.exit(77 if none_ran else not result.wasSuccessful())
+    sys.exit(hosts.finish())

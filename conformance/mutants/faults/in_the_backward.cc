@@ -1,4 +1,5 @@
 // Mutants in a stage's backward: the gradients of its outputs, those of its inputs, and its two halves.
+#include <ATen/ops/conj.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
@@ -119,6 +120,21 @@ std::vector<Mutant> mutants_in_the_backward() {
             return stage == site.schedule.stages - 1 ? StageHooks{.input_grads = those_before()} : StageHooks{};
           },
           several),
+      backward("conjugated-gradient-as-memory",
+               "A conjugated gradient is sent back as the memory that it views, which is not conjugated.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return grad.is_conj() ? at::conj(grad) : grad; });
+                 }};
+               },
+               {need::training, need::conjugated_numbers}),
+      backward("complex-gradient-conjugated", "Stages send the conjugates of complex gradients back.",
+               [](const FaultSite&, int) {
+                 return StageHooks{.input_grads = [](int, Tensors& grads) {
+                   each(grads, [](const at::Tensor& grad) { return grad.is_complex() ? at::conj(grad) : grad; });
+                 }};
+               },
+               {need::training, need::complex_numbers}),
       backward("input-gradients-exchanged", "The gradients of two inputs of the same shape are exchanged.",
                [](const FaultSite&, int) {
                  return StageHooks{.input_grads = [](int, Tensors& grads) {

@@ -1,7 +1,9 @@
 // Mutants in a stage's forward: its inputs, outputs, buffers and random numbers.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/conj.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/real.h>
 
 #include <algorithm>
 #include <map>
@@ -189,6 +191,23 @@ std::vector<Mutant> mutants_in_the_forward() {
                      }
                    }};
                  }),
+      in_a_stage("conjugated-output-as-memory",
+                 "A conjugated output is passed on as the memory that it views, which is not conjugated.",
+                 [](const FaultSite&, int, const split::StageState&) {
+                   return StageHooks{.outputs = [](int, Tensors& outputs) {
+                     for (at::Tensor& output : outputs)
+                       if (output.defined() && output.is_conj()) output = at::conj(output);
+                   }};
+                 },
+                 {need::conjugated_numbers}),
+      in_a_stage("imaginary-part-lost", "A complex output loses its imaginary part.",
+                 [](const FaultSite&, int, const split::StageState&) {
+                   return StageHooks{.outputs = [](int, Tensors& outputs) {
+                     for (at::Tensor& output : outputs)
+                       if (output.defined() && output.is_complex()) output = at::real(output).to(output.scalar_type());
+                   }};
+                 },
+                 {need::complex_numbers}),
       in_place_of_a_stage(
           "buffers-updated-twice", "Each forward runs twice, and so do its updates of buffers.",
           [](const FaultSite& site, int, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner) {

@@ -27,5 +27,7 @@ class Recorder:
 
     def put(self, rank, step, kind, stage, microbatch, name, array):
         array = np.asarray(array)
+        if np.iscomplexobj(array):  # the gradients of JAX are the conjugates of those of the contract
+            array = np.stack([array.real, -array.imag if kind == "backward" else array.imag], axis=-1)
         bits = array.view(np.uint16) if array.dtype == ml_dtypes.bfloat16 else array
         self.of_rank[rank].put(step, kind, stage, microbatch, name, bits)

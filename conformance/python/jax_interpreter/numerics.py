@@ -9,12 +9,13 @@ import numpy as np
 from plumbline_case.tensors import DTYPES as STORED
 
 DTYPES = {name: jnp.dtype(jnp.bfloat16) if name == "BF16" else dtype for name, dtype in STORED.items()}
+DTYPES |= {"C64": np.dtype(np.complex64), "C128": np.dtype(np.complex128)}
 NARROW = (DTYPES["F16"], DTYPES["BF16"])
 
 
-def is_real(name):
+def is_differentiable(name):
     """Whether gradients flow through values of the element type of this name."""
-    return name in ("F64", "F32", "F16", "BF16")
+    return name in ("F64", "F32", "F16", "BF16", "C64", "C128")
 
 
 def cast(argument, dtype):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -16,9 +17,29 @@ namespace {
 
 constexpr std::string_view kPlace = "{np}";
 
+template <size_t N>
+bool is_one_of(const std::array<const char*, N>& names, const std::string& word) {
+  return std::ranges::find(names, std::filesystem::path(word).filename()) != names.end();
+}
+
 bool starts_ranks(const std::string& word) {
   constexpr std::array kNames = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun"};
-  return std::ranges::find(kNames, std::filesystem::path(word).filename()) != kNames.end();
+  return is_one_of(kNames, word);
+}
+
+/// Starts the ranks of another host for mpirun, and may be a task of Slurm itself.
+bool is_remote_daemon(const std::string& word) {
+  constexpr std::array kNames = {"orted", "prted", "hydra_pmi_proxy"};
+  return is_one_of(kNames, word);
+}
+
+/// For a task of Slurm, from the environment that its daemon gives it.
+std::vector<std::string> srun_words(int ranks) {
+  std::vector<std::string> words = {"srun"};
+  if (const char* const mpi = std::getenv("SLURM_MPI_TYPE")) words.push_back(std::string("--mpi=") + mpi);
+  if (const char* const nodes = std::getenv("SLURM_STEP_NUM_NODES")) words.insert(words.end(), {"-N", nodes});
+  words.insert(words.end(), {"-n", std::to_string(ranks)});
+  return words;
 }
 
 std::vector<std::string> words_of_process(int pid) {
@@ -63,9 +84,12 @@ std::vector<std::string> launcher_words(std::vector<std::string> launcher, int r
 }
 
 std::vector<std::string> launcher_among(const std::vector<std::vector<std::string>>& ancestors,
-                                        const std::string& program, int ranks) {
+                                        const std::vector<std::string>& srun, const std::string& program, int ranks) {
   for (const std::vector<std::string>& words : ancestors) {
-    if (words.empty() || !starts_ranks(words.front())) continue;
+    if (words.empty()) continue;
+    if (is_remote_daemon(words.front())) break;
+    if (words.front().starts_with("slurmstepd:")) return srun;
+    if (!starts_ranks(words.front())) continue;
     const auto end = std::ranges::find(words, program);
     if (end != words.end()) return {words.begin(), end};
   }
@@ -75,7 +99,7 @@ std::vector<std::string> launcher_among(const std::vector<std::vector<std::strin
 std::vector<std::string> launcher_of_this_rank(const std::string& program, int ranks) {
   std::vector<std::vector<std::string>> ancestors;
   for (int pid = getppid(); pid > 0; pid = parent_of(pid)) ancestors.push_back(words_of_process(pid));
-  return launcher_among(ancestors, program, ranks);
+  return launcher_among(ancestors, srun_words(ranks), program, ranks);
 }
 
 }  // namespace plumbline::conformance

@@ -27,11 +27,18 @@ TEST(Launcher, TheNumberOfRanksHasAPlace) {
 
 TEST(Launcher, IsTheNearestAncestorThatStartsRanks) {
   const Words mpirun = {"/usr/bin/mpirun", "--hostfile", "hosts", "-n", "3", "build/plumbline", "run", "--seed", "2"};
-  const Words shell = {"bash", "-c", "mpirun -n 9 build/plumbline"};
-  EXPECT_EQ(launcher_among({shell, mpirun, {"srun", "-n", "1", "build/plumbline"}}, "build/plumbline", 3),
+  const Words shell = {"bash", "-c", "mpirun -n 9 build/plumbline"}, slurms = {"slurmstepd: [7.0]"};
+  const Words srun = {"srun", "--mpi=pmix", "-n", "3"}, fallback = {"mpirun", "-n", "3"};
+  const auto found = [&](const std::vector<Words>& ancestors, const std::string& program = "build/plumbline") {
+    return launcher_among(ancestors, srun, program, 3);
+  };
+  EXPECT_EQ(found({shell, mpirun, {"srun", "-n", "1", "build/plumbline"}}),
             (Words{"/usr/bin/mpirun", "--hostfile", "hosts", "-n", "3"}));
-  EXPECT_EQ(launcher_among({{}, shell, {"orted", "--daemonize"}}, "build/plumbline", 3), (Words{"mpirun", "-n", "3"}));
-  EXPECT_EQ(launcher_among({mpirun}, "plumbline", 2), (Words{"mpirun", "-n", "2"})) << "it started another program";
+  EXPECT_EQ(found({{}, shell, {"orted", "--daemonize"}}), fallback);
+  EXPECT_EQ(found({mpirun}, "plumbline"), fallback) << "it started another program";
+  EXPECT_EQ(found({shell, slurms}), srun);
+  EXPECT_EQ(found({mpirun, slurms}), (Words{"/usr/bin/mpirun", "--hostfile", "hosts", "-n", "3"})) << "in a job";
+  EXPECT_EQ(found({{"/usr/bin/orted", "--tree-spawn"}, slurms}), fallback) << "mpirun is on another host of the job";
 }
 
 }  // namespace

@@ -140,6 +140,8 @@ std::string cores_found(std::span<const RankFacts> ranks) {
     if (members.size() > cores.size())
       parts.push_back(counted(members.size(), "rank") + " share " + of_host +
                       ": their speed is not what it would be alone");
+    else if (members.size() == 1)
+      parts.push_back("1 rank on " + of_host);
     else
       parts.push_back(counted(members.size(), "rank") + " on " + of_host +
                       (sum == cores.size() ? ", each bound to its own" : ", not bound to cores of their own"));

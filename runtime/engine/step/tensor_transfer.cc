@@ -20,8 +20,12 @@ at::Tensor without_repeats(at::Tensor tensor) {
   return tensor;
 }
 
+/// LibTorch conjugates and negates lazily, by a mark on a view, whose memory holds the other numbers.
+at::Tensor with_own_values(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
+
 at::Tensor dense(const at::Tensor& tensor) {
-  return tensor.is_non_overlapping_and_dense() ? tensor : tensor.clone(at::MemoryFormat::Preserve);
+  const at::Tensor own = with_own_values(tensor);
+  return own.is_non_overlapping_and_dense() ? own : own.clone(at::MemoryFormat::Preserve);
 }
 
 at::Tensor with_strides(at::IntArrayRef strides) {
@@ -34,7 +38,7 @@ at::Tensor with_strides(at::IntArrayRef strides) {
 
 at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides) {
   const at::Tensor detached = tensor.detach();
-  if (!keep_strides) return detached.contiguous();
+  if (!keep_strides) return with_own_values(detached).contiguous();
   if (!is_expanded(detached)) return dense(detached);
   return dense(without_repeats(detached)).expand(detached.sizes());
 }

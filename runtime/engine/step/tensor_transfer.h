@@ -12,7 +12,8 @@
 namespace plumbline::engine {
 
 /// Returns `tensor` in the layout in which it is passed: detached and contiguous or, with `keep_strides`, dense in the
-/// order of its own strides (expanded dimensions keep stride 0). Copies only a tensor that has another layout.
+/// order of its own strides (expanded dimensions keep stride 0). Copies only a tensor that has another layout, and one
+/// whose memory does not hold its values (Tensor::is_conj, is_neg).
 at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides);
 
 /// The messages of a tensor: its elements in memory order, and its strides.

@@ -47,6 +47,10 @@ TEST(TensorTransfer, KeepsValuesAndWhereAskedStrides) {
       {"empty", x.narrow(0, 0, 0)},
       {"one row", x.narrow(0, 1, 1).transpose(0, 1)},
       {"truth values", x.transpose(0, 1) > 50},
+      {"conjugated", at::view_as_complex(x.reshape({2, 3, 10, 2})).conj()},
+      {"conjugated and transposed", at::view_as_complex(x.reshape({2, 3, 10, 2})).conj().transpose(0, 2)},
+      {"conjugated and expanded", at::view_as_complex(x.reshape({60, 2})).conj().unsqueeze(1).expand({60, 3})},
+      {"negated lazily", at::_neg_view(x)},
   };
   for (const auto& [name, tensor] : layouts) {
     EXPECT_TRUE(at::equal(sent(tensor, false), tensor)) << name;

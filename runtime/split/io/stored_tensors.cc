@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/view_as_complex.h>
-#include <ATen/ops/view_as_real.h>
 
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -31,9 +30,8 @@ std::string base_key(const graph::Attribute& attribute, int depth) {
 bool is_small_float(at::ScalarType dtype) { return at::isFloatingType(dtype) && c10::elementSize(dtype) == 1; }
 
 at::Tensor as_file_type(const at::Tensor& tensor) {
-  if (tensor.is_complex()) return at::view_as_real(tensor.resolve_conj());
   if (is_small_float(tensor.scalar_type())) return tensor.contiguous().view(at::kByte);
-  return tensor;
+  return graph::in_pairs(tensor);
 }
 
 at::Tensor from_file_type(const at::Tensor& tensor, at::ScalarType dtype) {

@@ -6,12 +6,16 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <type_traits>
 
 #include "runtime/error.h"
 #include "runtime/io/regular_file.h"
+#include "runtime/transport/clock_offset.h"
 
 namespace plumbline::transport::flight {
 
@@ -19,13 +23,31 @@ static_assert(std::is_trivially_copyable_v<Event>);
 
 struct FlightLog::Memory {
   char magic[16];
+  int64_t process;              ///< that writes it; 0: none that a reader of the file could look at
   std::atomic<uint64_t> added;  ///< events so far; the newest is at (added - 1) % kFlightEvents
   Event events[kFlightEvents];
 };
 
 namespace {
 
-constexpr char kMagic[16] = "plumb-flight/1";
+constexpr char kMagic[16] = "plumb-flight/2";
+
+/// Those of a file. The same layout as Memory without the atomic, which cannot be copied.
+struct Copy {
+  char magic[16];
+  int64_t process;
+  uint64_t added;
+  Event events[kFlightEvents];
+};
+static_assert(sizeof(Copy) == sizeof(FlightLog::Memory));
+
+bool is_stopped(int64_t process) {
+  if (process <= 0) return false;
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("State:")) return line.find_first_of("Tt", 6) == line.find_first_not_of(" \t", 6);
+  return false;
+}
 
 /// Whether bytes of a file have values that the types of an event's members have.
 bool is_event(const Event& bytes) {
@@ -58,6 +80,7 @@ FlightLog::FlightLog(const std::filesystem::path& file) {
   close(descriptor);
   if (memory == MAP_FAILED) fail(error != 0 ? "posix_fallocate" : "mmap");
   memory_ = static_cast<Memory*>(memory);
+  memory_->process = getpid();
   std::memcpy(memory_->magic, kMagic, sizeof kMagic);
 }
 
@@ -76,13 +99,6 @@ std::span<const std::byte> FlightLog::bytes() const {
 const size_t kFlightLogBytes = sizeof(FlightLog::Memory);
 
 std::optional<std::vector<Event>> decode_flight_log(std::span<const std::byte> bytes) {
-  // The same layout without the atomic, which cannot be copied.
-  struct Copy {
-    char magic[16];
-    uint64_t added;
-    Event events[kFlightEvents];
-  };
-  static_assert(sizeof(Copy) == sizeof(FlightLog::Memory));
   if (bytes.size() != sizeof(Copy)) return std::nullopt;
   const auto copy = std::make_unique<Copy>();
   std::memcpy(static_cast<void*>(copy.get()), bytes.data(), bytes.size());
@@ -106,7 +122,11 @@ std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& f
     if (opened.size() != kFlightLogBytes) return std::nullopt;
     std::vector<std::byte> bytes(kFlightLogBytes);
     opened.read(0, bytes.data(), bytes.size());
-    return decode_flight_log(bytes);
+    std::optional<std::vector<Event>> events = decode_flight_log(bytes);
+    int64_t process;
+    std::memcpy(&process, bytes.data() + offsetof(Copy, process), sizeof process);
+    if (events && is_stopped(process)) events->push_back({.seconds = clock_seconds(), .kind = EventKind::Stopped});
+    return events;
   } catch (const InputError&) {
     return std::nullopt;
   }

@@ -21,6 +21,7 @@ enum class EventKind : uint8_t {
   Blocked,   ///< a wait whose message was not complete
   Done,      ///< the end of such a wait
   TimedOut,  ///< the end of such a wait by its deadline
+  Stopped,   ///< no event of the rank: the reader of its log found its process stopped (SIGSTOP, a debugger)
 };
 
 struct Event {
@@ -62,7 +63,7 @@ extern const size_t kFlightLogBytes;
 /// out, and bytes that are none.
 std::optional<std::vector<Event>> decode_flight_log(std::span<const std::byte> bytes);
 
-/// The same of a file.
+/// The same of a file, and a last event Stopped if the process that writes it is stopped on this host now.
 std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file);
 
 }  // namespace plumbline::transport::flight

@@ -37,6 +37,27 @@ TEST(FlightLog, KeepsTheLastEvents) {
   for (size_t i = 0; i < events.size(); ++i) ASSERT_EQ(events[i].tag, many - static_cast<int64_t>(events.size() - i));
 }
 
+TEST(FlightLog, ItsReaderFindsThatTheProcessIsStopped) {
+  const TemporaryFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    FlightLog log(folder / "log");
+    log.add(numbered(1));
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  std::vector<Event> events = read_flight_log(folder / "log").value();
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].tag, 1);
+  EXPECT_EQ(events[1].kind, EventKind::Stopped);
+  EXPECT_GE(events[1].seconds, 0);
+  EXPECT_EQ(read_flight_log(folder / "log")->size(), 1u) << "it has ended";
+}
+
 TEST(FlightLog, OutlivesAKilledProcess) {
   const TemporaryFolder folder;
   const pid_t child = fork();
@@ -62,7 +83,7 @@ TEST(FlightLog, BytesThatAreNoEventAreLeftOut) {
   }
   const auto put = [&](int64_t event, size_t member, char byte) {
     std::fstream file(folder / "log", std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(24 + event * sizeof(Event) + member)).put(byte);
+    file.seekp(static_cast<std::streamoff>(32 + event * sizeof(Event) + member)).put(byte);
   };
   put(1, offsetof(Event, kind), 5);
   put(2, offsetof(Event, receives), 2);

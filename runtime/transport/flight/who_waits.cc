@@ -12,13 +12,22 @@ namespace {
 
 constexpr size_t kShownEvents = 24;
 
+bool is_stopped(const Flights& flights, int rank) {
+  const auto flight = flights.find(rank);
+  return flight != flights.end() && !flight->second.empty() && flight->second.back().kind == EventKind::Stopped;
+}
+
+/// The last event of the rank itself; null if it has none.
 const Event* last_of(const Flights& flights, int rank) {
   const auto flight = flights.find(rank);
-  return flight == flights.end() || flight->second.empty() ? nullptr : &flight->second.back();
+  if (flight == flights.end()) return nullptr;
+  const size_t own = flight->second.size() - is_stopped(flights, rank);
+  return own == 0 ? nullptr : &flight->second[own - 1];
 }
 
 /// The wait in which a rank is, or was when its deadline passed; null: in none.
 const Event* wait_of(const Flights& flights, int rank) {
+  if (is_stopped(flights, rank)) return nullptr;
   const Event* last = last_of(flights, rank);
   return last != nullptr && (last->kind == EventKind::Blocked || last->kind == EventKind::TimedOut) ? last : nullptr;
 }
@@ -66,16 +75,20 @@ std::string event_text(const Event& event) {
       return "the message " + message + " is complete";
     case EventKind::TimedOut:
       return "the end of the wait for the message " + message + ": " + one_line(event.what);
+    case EventKind::Stopped:
+      return "the process is stopped";
   }
   return "an unknown event";
 }
 
-/// A rank that waits for nothing.
+/// A rank that waits for nothing, or is stopped.
 std::string idle_text(const Flights& flights, int rank) {
   const Event* last = last_of(flights, rank);
-  if (last == nullptr) return name(rank) + ", which left no events";
-  return name(rank) + ", which waits for nothing (its last event, " + ago(end_of(flights) - last->seconds) +
-         " before: " + event_text(*last) + ")";
+  const bool stopped = is_stopped(flights, rank);
+  if (last == nullptr) return name(rank) + (stopped ? ", whose process is stopped" : ", which left no events");
+  const std::string event = ago(end_of(flights) - last->seconds) + " before: " + event_text(*last) + ")";
+  if (stopped) return name(rank) + ", whose process is stopped (its last event, " + event;
+  return name(rank) + ", which waits for nothing (its last event, " + event;
 }
 
 /// The ranks of a cycle of waits, in its order; empty if there is none. Each rank waits for one other at most.
@@ -95,6 +108,14 @@ std::vector<int> cycle_in(const Flights& flights) {
   return {};
 }
 
+/// Whether two ranks wait for one message, which one sends and the other receives: no deadlock, since that message
+/// needs no other.
+bool is_one_message(const Flights& flights, const std::vector<int>& cycle) {
+  if (cycle.size() != 2) return false;
+  const Event &a = *wait_of(flights, cycle[0]), &b = *wait_of(flights, cycle[1]);
+  return a.receives != b.receives && a.tag == b.tag;
+}
+
 }  // namespace
 
 bool any_timed_out(const Flights& flights) {
@@ -107,6 +128,8 @@ std::string who_waits(const Flights& flights) {
   std::vector<std::string> parts;
   if (const std::vector<int> cycle = cycle_in(flights); !cycle.empty()) {
     for (const int rank : cycle) parts.push_back(wait_text(flights, rank));
+    if (is_one_message(flights, cycle))
+      return "a message that both sides wait for, so one of them was stopped, or it is lost: " + join(parts);
     return "a cycle of waits: " + join(parts);
   }
   std::map<int, std::vector<int>> waiting;  // by the rank at the end of a chain of waits

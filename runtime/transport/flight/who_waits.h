@@ -16,7 +16,7 @@ using Flights = std::map<int, std::vector<Event>>;
 bool any_timed_out(const Flights& flights);
 
 /// In one line: the cycle of waits, if there is one; else the ranks that others wait for and that wait for nothing
-/// themselves, with their last event. Empty if no rank waits.
+/// themselves, or are stopped, with their last event. Empty if no rank waits.
 std::string who_waits(const Flights& flights);
 
 /// A page: who_waits(), and for each rank its state and last events. Times are in seconds before the last event of all.

@@ -41,6 +41,32 @@ TEST(WhoWaits, ARankWithoutEvents) {
   EXPECT_EQ(who_waits({{0, {event(10, EventKind::Blocked, 1, "x")}}}), "rank 0 waits for rank 1, which left no events");
 }
 
+TEST(WhoWaits, ARankWhoseProcessIsStoppedIsInNoCycle) {
+  Flights flights = {{0, {event(10, EventKind::Blocked, 1, "x")}}, {1, {event(9, EventKind::Blocked, 0, "y")}}};
+  EXPECT_EQ(who_waits(flights),
+            "a cycle of waits: rank 0 waits for rank 1 since 0 s (x), rank 1 waits for rank 0 since 1 s (y)");
+  flights[1].push_back({.seconds = 12, .kind = EventKind::Stopped});
+  EXPECT_EQ(
+      who_waits(flights),
+      "rank 0 waits for rank 1, whose process is stopped (its last event, 3 s before: a wait for the message from "
+      "rank 0: y)");
+  EXPECT_NE(flight_page(flights).find("     0.000000 s  the process is stopped\n"), std::string::npos)
+      << flight_page(flights);
+  flights[1] = {{.seconds = 12, .kind = EventKind::Stopped}};
+  EXPECT_EQ(who_waits(flights), "rank 0 waits for rank 1, whose process is stopped");
+}
+
+TEST(WhoWaits, OneMessageIsNoCycle) {
+  Flights flights = {{0, {event(10, EventKind::Blocked, 1, "x")}}, {1, {event(9, EventKind::Blocked, 0, "y")}}};
+  flights[1].back().receives = false;
+  EXPECT_EQ(
+      who_waits(flights),
+      "a message that both sides wait for, so one of them was stopped, or it is lost: rank 0 waits for rank 1 since "
+      "0 s (x), rank 1 waits for rank 0 to take a message since 1 s (y)");
+  flights[1].back().tag = 6;
+  EXPECT_TRUE(who_waits(flights).starts_with("a cycle of waits: "));
+}
+
 TEST(WhoWaits, InACycleAlthoughOthersWaitToo) {
   Flights flights = {
       {0, {event(10, EventKind::Blocked, 2, "a")}},

@@ -44,6 +44,18 @@ def gelu(self, approximate):
     return jax.nn.gelu(self, approximate=approximate == "tanh")
 
 
+def conj(dtype, self):
+    return jnp.conj(self)
+
+
+def view_as_complex(dtype, self):
+    return jax.lax.complex(self[..., 0], self[..., 1])
+
+
+def view_as_real(dtype, self):
+    return jnp.stack([jnp.real(self), jnp.imag(self)], axis=-1)
+
+
 def detach(dtype, self):
     return jax.lax.stop_gradient(self)
 
@@ -53,6 +65,7 @@ def to_dtype(result, self, dtype):
 
 
 OPERATORS = {
+    "aten::_conj": conj,
     "aten::abs": absolute,
     "aten::add.Tensor": add,
     "aten::detach": detach,
@@ -63,4 +76,6 @@ OPERATORS = {
     "aten::remainder.Tensor": remainder,
     "aten::tanh": tanh,
     "aten::to.dtype": to_dtype,
+    "aten::view_as_complex": view_as_complex,
+    "aten::view_as_real": view_as_real,
 }

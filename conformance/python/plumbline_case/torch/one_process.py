@@ -139,7 +139,7 @@ class OneProcess:
                 inputs.append(None)
             elif entry["from"] == "boundary":
                 x = crossing[entry["name"]].detach().clone()
-                inputs.append(x.requires_grad_(training and x.is_floating_point()))
+                inputs.append(x.requires_grad_(training and (x.is_floating_point() or x.is_complex())))
                 if case.json["boundary_hooks"] and x.requires_grad:
                     x.register_hook(lambda _, name=entry["name"]: self.count(s, name))
         outputs = case.flat_outputs(stage(*inputs, **case.masks(number, s, microbatch)))

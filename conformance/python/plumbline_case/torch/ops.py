@@ -32,6 +32,7 @@ def gradient_hook(self, factor, limit):
 
 
 OPS = {
+    "aten::_conj": lambda self: torch.conj(self),
     "aten::abs": lambda self: torch.abs(self),
     "aten::add.Tensor": lambda self, other, alpha: torch.add(self, other, alpha=alpha),
     "aten::avg_pool2d": lambda self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
@@ -67,6 +68,8 @@ OPS = {
     "aten::sum.dim_IntList": lambda self, dim, keepdim: self.sum(dim, keepdim),
     "aten::tanh": lambda self: torch.tanh(self),
     "aten::to.dtype": lambda self, dtype: self.to(DTYPES[dtype]),
+    "aten::view_as_complex": lambda self: torch.view_as_complex(self.contiguous()),
+    "aten::view_as_real": lambda self: torch.view_as_real(self.resolve_conj()),
     "plumbline::gradient_hook": gradient_hook,
 }
 

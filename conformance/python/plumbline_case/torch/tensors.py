@@ -15,6 +15,8 @@ DTYPES = {
     "I8": torch.int8,
     "U8": torch.uint8,
     "BOOL": torch.bool,
+    "C64": torch.complex64,  # between and within stages; no file has complex numbers
+    "C128": torch.complex128,
 }
 
 
@@ -27,7 +29,9 @@ def to_torch(stored):
 
 
 def to_numpy(tensor):
-    tensor = tensor.detach().cpu().contiguous()
+    tensor = tensor.detach().cpu()
+    tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor.resolve_neg()
+    tensor = tensor.contiguous()
     return tensor.view(torch.int16).numpy().view("<u2") if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 

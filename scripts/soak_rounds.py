@@ -21,10 +21,11 @@ SCHEDULES = ('gpipe', '1f1b', 'eager-1f1b', 'interleaved-1f1b', 'looped-bfs', 'z
              'interleaved-zero-bubble', 'dualpipe-v', 'chimera', 'seq1f1b')  # fmt: skip
 WIRES = ('', 'slow', 'poison', 'shuffle', 'slow,poison,shuffle')
 NCCL_MODES = ('rendezvous', 'eager', 'late', 'poison', 'shuffle', 'apart', 'late,poison,shuffle,headers')
-# What becomes of a run with the fault; those that hang take the time of a case.
-FAULTS = {'slow': 'pass', 'leaves-children': 'pass', 'wrong-values': 'fail'} | dict.fromkeys(
+# What becomes of a run with the fault; those that hang take the time of a case. One row of two may be broadcast, silently.
+FAULTS = {'slow': 'pass', 'leaves-children': 'pass', 'wrong-values': 'fail',
+          'wrong-size': 'error or fail'} | dict.fromkeys(
     ('killed-at-start', 'killed-mid-step', 'killed-receiving', 'killed-at-the-end', 'killed-before-done', 'out-of-memory',
-     'raises-in-forward', 'raises-in-backward', 'raises-in-hook', 'wrong-tag', 'wrong-dtype', 'wrong-size', 'dropped', 'doubled',
+     'raises-in-forward', 'raises-in-backward', 'raises-in-hook', 'wrong-tag', 'wrong-dtype', 'dropped', 'doubled',
      'reordered', 'cut', 'half-a-file', 'outside-its-folder', 'no-file', 'crashes', 'exits', 'has-the-disk-full', 'says-nonsense',
      'leaves-children-and-crashes'), 'error') | dict.fromkeys(
     ('hangs', 'stopped', 'hangs-and-ignores-sigterm', 'floods-with-lines', 'floods-standard-error'), 'timeout')  # fmt: skip
@@ -122,7 +123,7 @@ class Round:
         self.expect_code(code, 'some failures' if self.is_broken() else ending(ran))
         for case, schedule, status, sentence in verdicts:
             expected = self.expected(case, schedule)
-            if status != expected and not (expected == 'pass' and status == 'unsupported'):
+            if status not in expected.split(' or ') and not (expected == 'pass' and status == 'unsupported'):
                 raise Finding(f'{sentence} (fault: {self.fault_of(case, schedule)}, expected {expected})')
         if left := marked(self.mark):
             raise Finding(f'processes are left: {" ".join(left)}')

@@ -46,6 +46,10 @@ class Supervisor {
     for (const size_t i : cases) rest.cases.push_back(job_.cases[i]);
     std::optional<size_t> running;
     size_t last = cases.front();
+    for (int rank = 0; rank < job_.ranks; ++rank) {
+      std::error_code none;
+      std::filesystem::remove(flight_log(out_, rank), none);
+    }
     const JobResult result = backend_.run(rest, out_, [&](const JobEvent& event) {
       const size_t index = cases[event.index];
       running = event.done ? std::nullopt : std::optional<size_t>(index);
@@ -57,7 +61,12 @@ class Supervisor {
       else
         done(index);
     });
-    started_ = started_ || result.any_event;
+    // Where a rank ends at once, its launcher may end without the events of rank 0.
+    if (!result.any_event && !result.succeeded && !read_flights(out_, job_.ranks).empty()) {
+      running = last;
+      observer_.begins(last);
+    }
+    started_ = started_ || result.any_event || running;
     const std::string hidden = clause_on_hidden_event(result);
     std::string reason = reason_of(result) + hidden;
     if (result.timed_out)

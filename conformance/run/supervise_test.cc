@@ -15,6 +15,7 @@
 #include "runtime/io/tensor_file.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/refusal.h"
+#include "runtime/transport/flight/flight_log.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -108,6 +109,7 @@ TEST_P(SupervisedFault, CostsItsCaseAloneAndLeavesNoProcess) {
   std::ofstream(program) << kGoodBackend;
   fs::permissions(program, fs::perms::owner_all);
   std::ofstream(folder / "fault.sh") << fault.script << "\n";
+  transport::flight::FlightLog(folder / "rank0").add({.what = "barrier"});
   write_tensor_file(folder / "good", {{"0/loss/-/0/loss", make_f64({}, {1.0})}});
   const Job job{.ranks = 1, .cases = {{"c0", "gpipe"}, {"c1", "gpipe"}, {"c2", "gpipe"}, {"c3", "gpipe"}}};
   BackendSpec spec{.name = "scripted", .given = "x", .argv = {program.string()}};
@@ -183,6 +185,16 @@ INSTANTIATE_TEST_SUITE_P(
               kNothing,
               {"not started: scripted: run: ImportError: no torch (exited with code 1)"},
               1},
+        Fault{"EndsBeforeItsEventsArrive",
+              R"sh(begin() { test -e "$here/once" || {
+  : > "$here/once"; mkdir -p "$out/flight" && cp "$here/rank0" "$out/flight" && kill -KILL $$; }; })sh",
+              {{0, "error: killed by signal 9 (Killed)"}}},
+        Fault{"EndsWhereAnEarlierStartLeftALog",
+              R"sh(begin() { test ! -e "$here/once" || { echo 'no licence' >&2; exit 7; }
+  : > "$here/once"; mkdir -p "$out/flight" && cp "$here/rank0" "$out/flight"; }
+work() { test $1 != c1 || kill -KILL $$; })sh",
+              {{1, "error: killed by signal 9 (Killed)"}, {2, ""}, {3, ""}},
+              {"broken: scripted on 1 rank did not start again: no licence (exited with code 7)"}},
         Fault{"HangsInCase",
               "work() { test $1 != c1 || exec sleep 1000; }",
               {{1, "timeout: no end of the case within 2 s"}}},

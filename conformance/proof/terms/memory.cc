@@ -20,6 +20,14 @@ Layout layout_of(const at::Tensor& tensor) {
   return {tensor.storage_offset(), Sizes(tensor.sizes()), Sizes(tensor.strides())};
 }
 
+/// Whether the elements lie one after the other.
+bool is_row_major(const Layout& layout) {
+  int64_t stride = 1;
+  for (size_t d = layout.sizes.size(); d-- > 0; stride *= layout.sizes[d])
+    if (layout.sizes[d] > 1 && layout.strides[d] != stride) return false;
+  return true;
+}
+
 }  // namespace
 
 Memory::Held* Memory::find(const at::Tensor& tensor) {
@@ -79,10 +87,10 @@ Value Memory::read(const at::Tensor& tensor) {
   Held* held = find(tensor);
   if (held == nullptr || held->state != State::Known) return constant(tensor);
   const bool unchanged = digest(held->data, held->bytes) == held->digest;
-  const bool same_type = held->dtype == tensor.scalar_type();
-  if (unchanged && same_type) {
-    Value value = read(*held, layout_of(tensor), tensor.scalar_type());
-    if (value.dtype != c10::ScalarType::Undefined) return value;
+  if (unchanged) {
+    Value value = held->dtype == tensor.scalar_type() ? read(*held, layout_of(tensor), tensor.scalar_type())
+                                                      : read_bits(*held, tensor);
+    if (value.dtype != c10::ScalarType::Undefined) return marked(tensor, std::move(value));
   }
   // No operator wrote these bytes, so the value that they had is gone.
   if (!unchanged) ++unseen_writes_;
@@ -91,10 +99,41 @@ Value Memory::read(const at::Tensor& tensor) {
 
 TermId Memory::term_of(const at::Tensor& tensor) {
   const Held* const held = tensor.numel() == 0 ? nullptr : find(tensor);
-  const bool direct = held != nullptr && held->state == State::Known && shows_all(*held, tensor) &&
-                      !held->value.picks && held->value.sizes == held->value.root_sizes &&
+  const bool direct = held != nullptr && held->state == State::Known && shows_all(*held, tensor) && !tensor.is_conj() &&
+                      !tensor.is_neg() && !held->value.picks && held->value.sizes == held->value.root_sizes &&
                       digest(held->data, held->bytes) == held->digest;
   return direct ? held->value.root : term_of(read(tensor));
+}
+
+Value Memory::read_bits(const Held& held, const at::Tensor& tensor) {
+  const auto had = static_cast<int64_t>(c10::elementSize(held.dtype)),
+             has = static_cast<int64_t>(tensor.element_size());
+  const int64_t begin = held.layout.offset * had, bytes = count_of(held.layout.sizes) * had;
+  if (!is_row_major(held.layout) || begin % has != 0 || bytes % has != 0) return {};
+  const Sizes flat = {bytes / has};
+  Value in_row = held.value;
+  in_row.sizes = {count_of(held.layout.sizes)};
+  Held other{.storage = held.storage,
+             .value = bits_of(in_row, flat, tensor.scalar_type()),
+             .layout = {begin / has, flat, {1}},
+             .dtype = tensor.scalar_type()};
+  return read(other, layout_of(tensor), tensor.scalar_type());
+}
+
+Value Memory::bits_of(const Value& value, const Sizes& flat, c10::ScalarType dtype) {
+  const auto before = value.picks ? bits_.end() : bits_.find(value.root);
+  if (before != bits_.end() && before->second.dtype == dtype) return before->second;
+  Value bits = whole(terms_.add({"bits", type_text(dtype, flat), {term_of(value)}}), flat, dtype);
+  bits_.emplace(bits.root, value);
+  return bits;
+}
+
+Value Memory::marked(const at::Tensor& tensor, Value value) {
+  for (const auto& [has, name] : {std::pair(tensor.is_conj(), "conjugated"), std::pair(tensor.is_neg(), "negated")})
+    if (has)
+      value =
+          whole(terms_.add({name, type_text(value.dtype, value.sizes), {term_of(value)}}), value.sizes, value.dtype);
+  return value;
 }
 
 std::string Memory::number(const at::Tensor& tensor) {
@@ -122,6 +161,10 @@ Value Memory::read(Held& held, const Layout& layout, c10::ScalarType dtype) {
 void Memory::define(const at::Tensor& tensor, Value value) {
   if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
   Held& held = hold(tensor);
+  if (tensor.is_conj() || tensor.is_neg()) {  // its memory holds other numbers than the value
+    held.state = State::Unknown;
+    return;
+  }
   held.state = State::Known;
   held.value = std::move(value);
   held.layout = layout_of(tensor);
@@ -141,7 +184,8 @@ void Memory::write(const at::Tensor& tensor, Value value) {
   if (tensor.numel() == 0 || !tensor.device().is_cpu()) return;
   Held* held = find(tensor);
   const Layout layout = layout_of(tensor);
-  if (held == nullptr || held->state == State::Unknown || layout == held->layout || held->dtype != tensor.scalar_type())
+  if (held == nullptr || held->state == State::Unknown || layout == held->layout ||
+      held->dtype != tensor.scalar_type() || tensor.is_conj() || tensor.is_neg())
     return define(tensor, std::move(value));
   const Views::Shared found = views_.between(held->layout, layout);
   if (!found) {
@@ -187,11 +231,12 @@ std::optional<Value> Memory::read_bytes(const void* data, size_t bytes) {
 void Memory::define_bytes(void* data, size_t bytes, const std::optional<Value>& value) {
   Held* held = at_address(data, bytes);
   if (held == nullptr) return;
-  const bool fits = value && held->data == data && held->bytes == bytes && held->dtype == value->dtype;
+  const bool fits = value && held->data == data && held->bytes == bytes;
   held->state = fits ? State::Known : State::Unknown;
   if (!fits) return;
   held->value = *value;
   held->layout = {0, value->sizes, {1}};
+  held->dtype = value->dtype;  // that of the sender: complex numbers may be a view of real ones there
   held->digest = digest(held->data, held->bytes);
 }
 

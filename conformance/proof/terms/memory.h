@@ -1,10 +1,12 @@
 // Memory: which value the memory of one rank holds, by storage.
 //
 // A storage holds one value with one layout. A tensor over it shows elements of that value, found by comparing layouts,
-// so views need no record of their own, and a write through a view is a write to the storage. The bytes are hashed
-// whenever they are defined and compared whenever they are read: memory that changed without an operator (a raw copy, a
-// reused buffer) no longer holds its value and becomes a constant, a leaf named after its bytes. Hollow memory
-// (shapes/hollow_memory.h) has no bytes, so all of its changes come from operators.
+// so views need no record of their own, and a write through a view is a write to the storage. A tensor of another
+// element type, as a view of complex numbers as pairs, shows the bits of the value, and one that is conjugated or
+// negated by a mark shows the numbers so changed: both are terms of their own. The bytes are hashed whenever they are
+// defined and compared whenever they are read: memory that changed without an operator (a raw copy, a reused buffer) no
+// longer holds its value and becomes a constant, a leaf named after its bytes. Hollow memory (shapes/hollow_memory.h)
+// has no bytes, so all of its changes come from operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -73,6 +75,12 @@ class Memory {
   static bool shows_all(const Held& held, const at::Tensor& tensor);
   Held* at_address(const void* data, size_t bytes);
   Value read(Held& held, const Layout& layout, c10::ScalarType dtype);
+  /// The same where the tensor has another element type than the held value.
+  Value read_bits(const Held& held, const at::Tensor& tensor);
+  /// A value in one row as elements of another type, also in one row. The bits of bits are the value itself.
+  Value bits_of(const Value& value, const Sizes& flat, c10::ScalarType dtype);
+  /// The value of a tensor whose memory has `value`: conjugated or negated if the tensor is marked so.
+  Value marked(const at::Tensor& tensor, Value value);
   Value constant(const at::Tensor& tensor);
   void sweep();
 
@@ -82,6 +90,7 @@ class Memory {
   std::pmr::unsynchronized_pool_resource nodes_;  ///< of the maps: storages come and go with each operator
   std::pmr::unordered_map<const c10::StorageImpl*, Held> held_{&nodes_};
   std::pmr::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_{&nodes_};  ///< the last that begins so
+  std::unordered_map<TermId, Value, TermIdHash> bits_;                                      ///< by the term of its bits
   size_t sweep_at_ = 4096;
   int64_t unseen_writes_ = 0;
 };

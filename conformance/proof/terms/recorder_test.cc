@@ -48,6 +48,27 @@ TEST_F(RecorderTerms, OperatorOperandsAndArgumentsCount) {
   EXPECT_NE(term(y), term(x_));
 }
 
+TEST_F(RecorderTerms, ComplexNumbersAreThoseOfTheirOperators) {
+  const at::Tensor z = at::view_as_complex(x_.reshape({3, 2})), twice = at::add(z, z);
+  EXPECT_EQ(term(at::view_as_real(z)), term(x_.reshape({3, 2})));
+  EXPECT_EQ(term(at::view_as_real(twice).clone()), term(at::view_as_real(twice)));
+  EXPECT_NE(term(at::view_as_real(twice)), term(at::view_as_real(twice).select(1, 0)));
+  // In numbers these are equal.
+  EXPECT_TRUE(at::equal(twice, at::mul(z, 2)));
+  EXPECT_NE(term(at::view_as_real(twice)), term(at::view_as_real(at::mul(z, 2))));
+}
+
+TEST_F(RecorderTerms, AConjugatedViewIsNotItsMemory) {
+  const at::Tensor z = at::view_as_complex(x_.reshape({3, 2})), w = at::mul(z, 2);
+  EXPECT_NE(term(z.conj()), term(z));
+  EXPECT_EQ(term(z.conj()), term(z.conj().clone()));
+  EXPECT_EQ(term(z.conj()), term(z.conj().resolve_conj()));
+  EXPECT_EQ(term(z.conj().conj()), term(z));
+  EXPECT_NE(term(at::add(z.conj(), w)), term(at::add(z, w)));
+  EXPECT_NE(term(at::view_as_real(w.conj().resolve_conj())), term(at::view_as_real(w)));
+  EXPECT_NE(term(at::_neg_view(x_)), term(x_));
+}
+
 TEST_F(RecorderTerms, AFillHasItsSizes) {
   EXPECT_EQ(term(at::zeros({2, 3})), term(at::full({2, 3}, 0.0)));
   EXPECT_NE(term(at::zeros({2, 3})), term(at::zeros({3, 2})));

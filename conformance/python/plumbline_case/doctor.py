@@ -10,7 +10,7 @@ from .corpus import entries, near_names, select
 from .expectation import Expectation
 from .judge import Verdict, judge, merge, rank_of, read_file, read_ranks
 from .loading import check_launcher, command, find_program, is_class
-from .number_text import one_line
+from .number_text import shown
 from .report_folder import output_folder, rank_files, result_prefix
 from .results import parse_key
 from .run import LOG, TRANSPORT, job_of
@@ -37,10 +37,10 @@ class Steps:
             print(f"not tried  {name}", flush=True)
             return
         try:
-            print(f"ok         {name}: {one_line(body())}", flush=True)
+            print(f"ok         {name}: {shown(body())}", flush=True)
         except (Fault, BackendError, FormatError) as error:
             self.failed = True
-            print(f"failed     {name}: {one_line(str(error)).removeprefix(f'{name}: ')}", flush=True)
+            print(f"failed     {name}: {shown(str(error).removeprefix(f'{name}: '))}", flush=True)
 
 
 class Examination:

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections import Counter
 
-from .number_text import one_line
+from .number_text import one_line, shown
 
 FEWEST_RUNS_TO_A_LINE = 10  # plain lines about the progress are at least so many runs apart
 ERASE = "\r\x1b[K"
@@ -72,7 +72,7 @@ class Progress:
         if not self._verbose:
             unjudged = Counter((v.status, v.clause) for v in self.verdicts if v.status in UNJUDGED)
             for (status, reason), count in sorted(unjudged.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
-                print(f"{status} {count} x: {one_line(reason)}")
+                print(f"{status} {count} x: {shown(reason)}")
         if self._left_out:
             names = ", ".join(sorted(self._left_out))
             print(f"left out: {sum(self._left_out.values())} runs under schedules that describe does not name: {names}")

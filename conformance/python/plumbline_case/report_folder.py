@@ -9,11 +9,10 @@ results/own-4/                the output folder of a job, by transport and numbe
 
 import json
 import os
-import re
 
 from .case import Case
 from .judge import Verdict, judge
-from .number_text import one_line
+from .number_text import shown
 from .regular import expect_folders, open_regular
 from .schema import FormatError, check_by, parse_json
 
@@ -98,26 +97,23 @@ def result_prefix(case, schedule):
 
 def rank_files(prefix, transport, ranks):
     """The result files of a run: of our own runtime one for each rank, of a foreign backend ("own") those that exist.
-    Raises FormatError for a file of a rank that the run does not have, and for a link in the place of its folder."""
+    Raises FormatError for a file that is called as if it were of another rank, and for a link in the place of its folder."""
     folder, start = os.path.split(prefix)
     schedules, case = os.path.split(folder)
     expect_folders(os.path.dirname(schedules), os.path.join(os.path.basename(schedules), case))
     if transport != "own":
         return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
-    found = {}
     try:
         names = os.listdir(folder) if os.path.isdir(folder) else ()
     except OSError as error:
         raise FormatError(f"cannot read {folder}: {error.strerror}") from None
-    for name in names:
-        match = re.fullmatch(re.escape(start) + r"(0|[1-9][0-9]*)\.safetensors", name)
-        if match:
-            found[int(match[1])] = os.path.join(folder, name)
-    for rank in sorted(found):
-        if rank >= ranks:
-            known = "1 rank: 0" if ranks == 1 else f"{ranks} ranks: 0 to {ranks - 1}"
-            raise FormatError(f"{found[rank]}: no such rank; the job has {known}")
-    return [found[rank] for rank in sorted(found)]
+    wanted = {f"{start}{rank}.safetensors": rank for rank in range(ranks)}
+    found = sorted(wanted[name] for name in names if name in wanted)
+    others = (name for name in names if name.startswith(start) and name.endswith(".safetensors") and name not in wanted)
+    if other := min(others, default=None):
+        known = "1 rank: 0" if ranks == 1 else f"{ranks} ranks: 0 to {ranks - 1}"
+        raise FormatError(f"{os.path.join(folder, other)}: no such rank; the job has {known}")
+    return [f"{prefix}{rank}.safetensors" for rank in found]
 
 
 class Checker:

@@ -31,11 +31,11 @@ it has one class only).
 EXIT = "exit: 0 all as expected, 1 a failure, 2 bad input (one line says what), 3 nothing could be judged"
 
 
-def exit_code(verdicts):
-    if any(verdict.is_failure() for verdict in verdicts):
+def exit_code(progress):
+    if progress.is_broken or any(verdict.is_failure() for verdict in progress.verdicts):
         return 1
-    ran = any(verdict.status == "PASS" for verdict in verdicts)
-    return 0 if ran and not any(verdict.status == "NOT RUN" for verdict in verdicts) else 3
+    ran = any(verdict.status == "PASS" for verdict in progress.verdicts)
+    return 0 if ran and not any(verdict.status == "NOT RUN" for verdict in progress.verdicts) else 3
 
 
 def list_command(options):
@@ -50,7 +50,7 @@ def run_command(options):
     with Progress(options.verbose, lambda verdict: again(options, verdict), options.report) as progress:
         run(options, progress)
     progress.summary()
-    return exit_code(progress.verdicts)
+    return exit_code(progress)
 
 
 def check_command(options):
@@ -60,7 +60,7 @@ def check_command(options):
     progress.summary()
     for problem in checker.problems:
         print(f"plumbline-case: {problem}", file=sys.stderr)
-    return 2 if checker.problems else exit_code(progress.verdicts)
+    return 2 if checker.problems else exit_code(progress)
 
 
 def example_command(options):

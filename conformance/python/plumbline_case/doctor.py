@@ -131,15 +131,16 @@ class Examination:
     def run(self):
         job = job_of([self.entry], self.ranks, self.out, self.supervisor.seconds)
         try:
-            ((_, status, reason),) = self.supervisor.run(job, self.out)
+            broken = []
+            ended = list(self.supervisor.run(job, self.out, broken=lambda _, why: broken.append(why)))
         except BackendError as error:
             said, _, hidden = str(error).partition("; ")
             if said != "run: ended with exit code 0":
                 raise Fault(f"{error}; {self.log_of()}") from None
             events = "`@plumbline case 0 begins` and `... done` to standard output, each a line, and to flush it"
             raise Fault(f"it said nothing; rank 0 has to print {events}{hidden and '; ' + hidden}") from None
-        if status:
-            raise Fault(f"{reason}; {self.log_of()}")
+        for why in [*(why for _, status, why in ended if status), *broken]:
+            raise Fault(f"{why}; {self.log_of()}")
         return "case 0 began and was done"
 
     def result_files(self):

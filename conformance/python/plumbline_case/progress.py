@@ -34,6 +34,8 @@ class Progress:
         self._colour = self._live and not os.environ.get("NO_COLOR")  # https://no-color.org
         self._total, self._current, self._drawn = 0, "", False
         self._verdicts = {}  # a later verdict on a run replaces the first
+        #: whether something failed outside of any run
+        self.is_broken = False
         self._left_out = Counter()  # schedules of runs that the backend does not take
 
     def __enter__(self):
@@ -67,6 +69,11 @@ class Progress:
         done, tenth = len(self._verdicts), max(self._total // 10, FEWEST_RUNS_TO_A_LINE)
         if not self._live and not self._verbose and done % tenth == 0 and done < self._total:
             self._note(self._counts())
+
+    def broken(self, why):
+        """A failure outside of any run."""
+        self.is_broken = True
+        self._note(f"BROKEN {shown(why)}")
 
     def summary(self):
         if not self._verbose:

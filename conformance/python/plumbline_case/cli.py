@@ -13,11 +13,13 @@ from .again import again, pasted
 from .corpus import PACKAGED, entries, select
 from .doctor import examine
 from .loading import load_backend
+from .number_text import shown
 from .progress import Progress
 from .reasons import told
 from .report_folder import Checker
 from .run import run
 from .schema import FormatError
+from .stopping import Output, OutputError, Signals, Stopped, drop_output, end_by
 from .supervise import SECONDS, BackendError
 
 BACKEND_HELP = """usage: plumbline-case backend SPEC VERB
@@ -184,16 +186,39 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def main(arguments=None):
-    try:
+def act(arguments):
+    """Does what the command line asks for. Returns the exit code."""
+    if sys.stdout is None:  # it was closed
+        raise OutputError
+    with contextlib.redirect_stdout(Output()) as output:
         try:
             options = parser().parse_args(arguments)
-            return options.action(options)
+            if options.action is backend_command:  # signals are the backend's
+                return backend_command(options)
+            with Signals():
+                return options.action(options)
         finally:
-            sys.stdout.flush()
+            output.flush()
+
+
+def complain(error):
+    print(f"plumbline-case: {shown(str(error))}", file=sys.stderr)
+
+
+def main(arguments=None):
+    try:
+        return act(arguments)
     except BrokenPipeError:  # `| head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush complain
+        drop_output()
         return 128 + signal.SIGPIPE
+    except OutputError as error:
+        complain(error)
+        if sys.stdout:
+            drop_output()
+        return 1
+    except Stopped as stopped:
+        complain(stopped)
+        end_by(stopped.number)
     except (BackendError, FormatError, OSError) as error:
-        print(f"plumbline-case: {error}", file=sys.stderr)
+        complain(error)
         return 3 if isinstance(error, BackendError) else 2

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 from collections import Counter
 
 from .again import again, pasted
@@ -15,6 +14,7 @@ from .report_folder import output_folder, rank_files, result_prefix
 from .results import parse_key
 from .run import LOG, TRANSPORT, job_of
 from .schema import FormatError
+from .stopping import temporary_folder
 from .supervise import BackendError, Supervisor, write_json
 
 QUICK = "exact-mlp-sum", "gpipe"  # the case and the schedule to begin with, if the backend takes them
@@ -68,7 +68,7 @@ class Examination:
         words = command(spec)
         log = os.path.join(self.folder, LOG)
         processes = self.ranks if options.ranks or options.launcher else None
-        self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout)
+        self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout, temporary=self.folder)
         return f"the class {'' if ':' in spec else 'in '}{spec}" if is_class(spec) else f"the command {shlex.join(words)}"
 
     def program(self):
@@ -191,7 +191,7 @@ class Examination:
 
 def examine(options):
     """Prints a line for each step. Returns the exit code."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         return Examination(options, folder).exit_code()
 
 

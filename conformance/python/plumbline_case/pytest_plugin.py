@@ -57,7 +57,7 @@ class Suite:
         )
         self._folder = tempfile.TemporaryDirectory()
         log = os.path.join(self._folder.name, LOG)
-        supervisor = Supervisor(command(spec), log, seconds=seconds, option="--plumbline-timeout")
+        supervisor = Supervisor(command(spec), log, seconds=seconds, option="--plumbline-timeout", temporary=self._folder.name)
         self._run = Run(self._options, supervisor, self._folder.name)
         self.entries = sorted(self._run.entries, key=lambda entry: entry.ranks)  # one job after the other
         self.is_judged, self._jobs, self._verdicts, self._broken = False, {}, {}, {}

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tempfile
 from collections import Counter
 
 from .case import Case
@@ -15,6 +14,7 @@ from .regular import size_of
 from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix, write_report
 from .schema import FormatError
 from .seal import Seal
+from .stopping import temporary_folder
 from .supervise import Supervisor, write_json
 
 TRANSPORT = "own"  # the backend's
@@ -24,7 +24,8 @@ LOG = "backend.log"  # in the report folder
 def run(options, progress):
     """Runs the cases that the options select, and tells progress.Progress what happens."""
     with contextlib.ExitStack() as stack:
-        report = options.report or stack.enter_context(tempfile.TemporaryDirectory())
+        temporary = "" if options.report else stack.enter_context(temporary_folder())
+        report = options.report or temporary
         if os.path.exists(os.path.join(report, "results")):
             raise FormatError(f"--report {report}: holds results already; give another folder")
         words = command(options.backend)
@@ -33,9 +34,8 @@ def run(options, progress):
         if options.launcher:
             check_launcher(options.launcher, options.ranks)
         os.makedirs(report, exist_ok=True)
-        supervisor = Supervisor(
-            words, os.path.join(report, LOG), options.ranks, options.launcher, options.timeout
-        )
+        log = os.path.join(report, LOG)
+        supervisor = Supervisor(words, log, options.ranks, options.launcher, options.timeout, temporary=temporary)
         Run(options, supervisor, report, progress).judge_all()
 
 

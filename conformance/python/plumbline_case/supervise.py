@@ -57,10 +57,10 @@ class BackendError(Exception):
 class Supervisor:
     """`words` start the backend. `processes`: the number of ranks to start, None for one process that acts as all;
     `launcher`: words that start them in place of this class ("mpirun -n {np}"). `seconds`: the limit of a case, which the
-    user sets by `option`."""
+    user sets by `option`. `temporary`: a folder that must not be left even if plumbline-case is killed."""
 
-    def __init__(self, words, log, processes=None, launcher=None, seconds=SECONDS, option="--timeout"):
-        self.words, self.log, self.seconds, self.option = words, log, seconds, option
+    def __init__(self, words, log, processes=None, launcher=None, seconds=SECONDS, option="--timeout", temporary=""):
+        self.words, self.log, self.seconds, self.option, self.temporary = words, log, seconds, option, temporary
         self.processes, self.launcher = processes, launcher
 
     def describe(self):
@@ -92,7 +92,7 @@ class Supervisor:
         begin = size_of(self.log)
         log = CappedLog(self.log)
         try:
-            with contextlib.closing(Program([*self.words, *words], log, subprocess.PIPE)) as program:
+            with contextlib.closing(Program([*self.words, *words], log, subprocess.PIPE, temporary=self.temporary)) as program:
                 answer, late = program.answer(START)
         except OSError as error:
             raise BackendError(f"{what}: {error}") from None
@@ -203,14 +203,14 @@ class Events:
 class Program:
     """A program under a guard. Throws OSError if there is none. `output`: subprocess.PIPE, or a descriptor."""
 
-    def __init__(self, words, log, output, environment=None):
+    def __init__(self, words, log, output, environment=None, temporary=""):
         if not shutil.which(words[0]):
             number = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
             raise OSError(number, os.strerror(number), words[0])
         control, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
-                guarded(words, control),
+                guarded(words, control, temporary),
                 env=ENVIRONMENT | os.environ | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -327,7 +327,7 @@ class Processes:
         for number, (argv, environment) in enumerate(starts):
             output = subprocess.PIPE if number == 0 else self._kept.descriptor
             try:
-                self._started.append(Program(argv, self._kept, output, environment))
+                self._started.append(Program(argv, self._kept, output, environment, supervisor.temporary))
             except OSError as error:
                 self.problem = str(error)
                 break

@@ -13,11 +13,13 @@ from .again import again, pasted
 from .corpus import PACKAGED, entries, select
 from .doctor import examine
 from .loading import load_backend
+from .number_text import shown
 from .progress import Progress
 from .reasons import told
 from .report_folder import Checker
 from .run import run
 from .schema import FormatError
+from .stopping import Output, OutputError, Signals, Stopped, drop_output, end_by
 from .supervise import SECONDS, BackendError
 
 BACKEND_HELP = """usage: plumbline-case backend SPEC VERB
@@ -31,11 +33,11 @@ it has one class only).
 EXIT = "exit: 0 all as expected, 1 a failure, 2 bad input (one line says what), 3 nothing could be judged"
 
 
-def exit_code(verdicts):
-    if any(verdict.is_failure() for verdict in verdicts):
+def exit_code(progress):
+    if progress.is_broken or any(verdict.is_failure() for verdict in progress.verdicts):
         return 1
-    ran = any(verdict.status == "PASS" for verdict in verdicts)
-    return 0 if ran and not any(verdict.status == "NOT RUN" for verdict in verdicts) else 3
+    ran = any(verdict.status == "PASS" for verdict in progress.verdicts)
+    return 0 if ran and not any(verdict.status == "NOT RUN" for verdict in progress.verdicts) else 3
 
 
 def list_command(options):
@@ -50,7 +52,7 @@ def run_command(options):
     with Progress(options.verbose, lambda verdict: again(options, verdict), options.report) as progress:
         run(options, progress)
     progress.summary()
-    return exit_code(progress.verdicts)
+    return exit_code(progress)
 
 
 def check_command(options):
@@ -60,7 +62,7 @@ def check_command(options):
     progress.summary()
     for problem in checker.problems:
         print(f"plumbline-case: {problem}", file=sys.stderr)
-    return 2 if checker.problems else exit_code(progress.verdicts)
+    return 2 if checker.problems else exit_code(progress)
 
 
 def example_command(options):
@@ -184,16 +186,39 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def main(arguments=None):
-    try:
+def act(arguments):
+    """Does what the command line asks for. Returns the exit code."""
+    if sys.stdout is None:  # it was closed
+        raise OutputError
+    with contextlib.redirect_stdout(Output()) as output:
         try:
             options = parser().parse_args(arguments)
-            return options.action(options)
+            if options.action is backend_command:  # signals are the backend's
+                return backend_command(options)
+            with Signals():
+                return options.action(options)
         finally:
-            sys.stdout.flush()
+            output.flush()
+
+
+def complain(error):
+    print(f"plumbline-case: {shown(str(error))}", file=sys.stderr)
+
+
+def main(arguments=None):
+    try:
+        return act(arguments)
     except BrokenPipeError:  # `| head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush complain
+        drop_output()
         return 128 + signal.SIGPIPE
+    except OutputError as error:
+        complain(error)
+        if sys.stdout:
+            drop_output()
+        return 1
+    except Stopped as stopped:
+        complain(stopped)
+        end_by(stopped.number)
     except (BackendError, FormatError, OSError) as error:
-        print(f"plumbline-case: {error}", file=sys.stderr)
+        complain(error)
         return 3 if isinstance(error, BackendError) else 2

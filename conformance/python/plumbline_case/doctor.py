@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 from collections import Counter
 
 from .again import again, pasted
@@ -10,11 +9,12 @@ from .corpus import entries, near_names, select
 from .expectation import Expectation
 from .judge import Verdict, judge, merge, rank_of, read_file, read_ranks
 from .loading import check_launcher, command, find_program, is_class
-from .number_text import one_line
+from .number_text import shown
 from .report_folder import output_folder, rank_files, result_prefix
 from .results import parse_key
 from .run import LOG, TRANSPORT, job_of
 from .schema import FormatError
+from .stopping import temporary_folder
 from .supervise import BackendError, Supervisor, write_json
 
 QUICK = "exact-mlp-sum", "gpipe"  # the case and the schedule to begin with, if the backend takes them
@@ -37,10 +37,10 @@ class Steps:
             print(f"not tried  {name}", flush=True)
             return
         try:
-            print(f"ok         {name}: {one_line(body())}", flush=True)
+            print(f"ok         {name}: {shown(body())}", flush=True)
         except (Fault, BackendError, FormatError) as error:
             self.failed = True
-            print(f"failed     {name}: {one_line(str(error)).removeprefix(f'{name}: ')}", flush=True)
+            print(f"failed     {name}: {shown(str(error).removeprefix(f'{name}: '))}", flush=True)
 
 
 class Examination:
@@ -68,7 +68,7 @@ class Examination:
         words = command(spec)
         log = os.path.join(self.folder, LOG)
         processes = self.ranks if options.ranks or options.launcher else None
-        self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout)
+        self.supervisor = Supervisor(words, log, processes, options.launcher, options.timeout, temporary=self.folder)
         return f"the class {'' if ':' in spec else 'in '}{spec}" if is_class(spec) else f"the command {shlex.join(words)}"
 
     def program(self):
@@ -131,15 +131,16 @@ class Examination:
     def run(self):
         job = job_of([self.entry], self.ranks, self.out, self.supervisor.seconds)
         try:
-            ((_, status, reason),) = self.supervisor.run(job, self.out)
+            broken = []
+            ended = list(self.supervisor.run(job, self.out, broken=lambda _, why: broken.append(why)))
         except BackendError as error:
             said, _, hidden = str(error).partition("; ")
             if said != "run: ended with exit code 0":
                 raise Fault(f"{error}; {self.log_of()}") from None
             events = "`@plumbline case 0 begins` and `... done` to standard output, each a line, and to flush it"
             raise Fault(f"it said nothing; rank 0 has to print {events}{hidden and '; ' + hidden}") from None
-        if status:
-            raise Fault(f"{reason}; {self.log_of()}")
+        for why in [*(why for _, status, why in ended if status), *broken]:
+            raise Fault(f"{why}; {self.log_of()}")
         return "case 0 began and was done"
 
     def result_files(self):
@@ -190,7 +191,7 @@ class Examination:
 
 def examine(options):
     """Prints a line for each step. Returns the exit code."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         return Examination(options, folder).exit_code()
 
 

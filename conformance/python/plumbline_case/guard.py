@@ -1,9 +1,10 @@
 """The process between plumbline-case and a program that it starts, which leaves nothing of it behind.
 
-python3 guard.py DESCRIPTOR WORD...: starts the words as a program in a session of its own, and ends as it ends. The guard is
-the parent of every process that the program leaves without one, in whatever session and with whatever environment
+python3 guard.py DESCRIPTOR FOLDER WORD...: starts the words as a program in a session of its own, and ends as it ends. The
+guard is the parent of every process that the program leaves without one, in whatever session and with whatever environment
 (PR_SET_CHILD_SUBREAPER), and kills them all when the program has ended, or when the other end of the pipe DESCRIPTOR closes:
-because plumbline-case says so, or because it was killed. If the guard is killed, the kernel kills the program.
+because plumbline-case says so, or because it was killed. In that case it also removes FOLDER, which plumbline-case would have
+removed; FOLDER "" is none. If the guard is killed, the kernel kills the program.
 
 Elsewhere than on Linux only the program's own process group is killed.
 """
@@ -24,9 +25,9 @@ CANNOT_START = 127
 IS_LINUX = sys.platform == "linux"
 
 
-def guarded(words, control):
-    """The words that start `words` under a guard. `control`: the descriptor that it inherits."""
-    return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(control), *words]
+def guarded(words, control, folder=""):
+    """The words that start `words` under a guard. `control`: the descriptor that it inherits; `folder`: as FOLDER above."""
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(control), folder, *words]
 
 
 def prctl(option, value):
@@ -60,10 +61,10 @@ def kill_all(program):
         time.sleep(0.005)
 
 
-def main(control, words):
+def main(control, folder, words):
     os.set_inheritable(control, False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    guard = os.getpid()
+    guard, starter = os.getpid(), os.getppid()
 
     def before_exec():
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -84,7 +85,15 @@ def main(control, words):
             break
         os.read(woken, 1024)
     kill_all(program)
+    if folder and os.getppid() != starter:
+        remove(folder)
     end_as(program.returncode)
+
+
+def remove(folder):
+    import shutil  # which a usual end does not need, and which takes longer to import than all others
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def end_as(code):
@@ -97,4 +106,4 @@ def end_as(code):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

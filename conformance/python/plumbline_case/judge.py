@@ -8,7 +8,7 @@ import numpy as np
 
 from .compare import differences, sentence, values
 from .likeness import gradient_pattern, likeness, stages_of_parameters, stages_text
-from .number_text import one_line
+from .number_text import one_line, shown
 from .regular import size_of
 from .results import key as key_text
 from .results import parse_key
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
     def sentence(self):
         place = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}, {self.transport}"
         head = f"{self.status} {self.case} x {self.schedule} ({place})"
-        return one_line(f"{head}: {self.clause}" if self.clause else head)
+        return shown(f"{head}: {self.clause}" if self.clause else head)
 
     def is_failure(self):
         return self.status in FAILURES

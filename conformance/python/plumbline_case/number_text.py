@@ -4,6 +4,8 @@ import numpy as np
 
 from .tensors import bf16_to_f32
 
+LONGEST_SHOWN = 1000  # characters of a line that tells what a backend or a file says
+
 
 def element_text(stored, index):
     """The text of element `index`, row-major. Integers other than I64 are printed as F32 numbers."""
@@ -42,5 +44,20 @@ def shortest(value):
 
 
 def one_line(text):
-    """Safe for a terminal: newlines, carriage returns and tabs become spaces, other control characters \\xNN."""
-    return "".join(" " if c in "\n\r\t" else f"\\x{ord(c):02x}" if ord(c) < 0x20 or ord(c) == 0x7F else c for c in text)
+    """Safe for a terminal: newlines, carriage returns and tabs become spaces, other control characters and bytes of a name that
+    is not UTF-8 \\xNN."""
+    return "".join(" " if c in "\n\r\t" else f"\\x{ord(c) & 0xFF:02x}" if is_unsafe(ord(c)) else c for c in text)
+
+
+def is_unsafe(code):
+    return code < 0x20 or code == 0x7F or 0xD800 <= code <= 0xDFFF
+
+
+def shown(text):
+    """one_line() of at most LONGEST_SHOWN characters: a longer text loses its middle, since messages begin and end with what
+    is not from outside."""
+    line = one_line(text)
+    if len(line) <= LONGEST_SHOWN:
+        return line
+    begin, end = 2 * LONGEST_SHOWN // 3, LONGEST_SHOWN // 4  # the rest is room for the words between them
+    return f"{line[:begin]}... ({len(line) - begin - end} characters left out) ...{line[-end:]}"

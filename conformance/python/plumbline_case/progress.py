@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections import Counter
 
-from .number_text import one_line
+from .number_text import one_line, shown
 
 FEWEST_RUNS_TO_A_LINE = 10  # plain lines about the progress are at least so many runs apart
 ERASE = "\r\x1b[K"
@@ -34,6 +34,8 @@ class Progress:
         self._colour = self._live and not os.environ.get("NO_COLOR")  # https://no-color.org
         self._total, self._current, self._drawn = 0, "", False
         self._verdicts = {}  # a later verdict on a run replaces the first
+        #: whether something failed outside of any run
+        self.is_broken = False
         self._left_out = Counter()  # schedules of runs that the backend does not take
 
     def __enter__(self):
@@ -68,11 +70,16 @@ class Progress:
         if not self._live and not self._verbose and done % tenth == 0 and done < self._total:
             self._note(self._counts())
 
+    def broken(self, why):
+        """A failure outside of any run."""
+        self.is_broken = True
+        self._note(f"BROKEN {shown(why)}")
+
     def summary(self):
         if not self._verbose:
             unjudged = Counter((v.status, v.clause) for v in self.verdicts if v.status in UNJUDGED)
             for (status, reason), count in sorted(unjudged.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
-                print(f"{status} {count} x: {one_line(reason)}")
+                print(f"{status} {count} x: {shown(reason)}")
         if self._left_out:
             names = ", ".join(sorted(self._left_out))
             print(f"left out: {sum(self._left_out.values())} runs under schedules that describe does not name: {names}")

@@ -53,11 +53,11 @@ class Suite:
         given = lambda name: config.getoption(f"--plumbline-{name}")
         spec, corpus, seconds = given("backend"), given("corpus"), given("timeout")
         self._options = argparse.Namespace(
-            backend=spec, case=given("cases"), schedule="*", ranks=None, launcher=None, corpus=corpus, timeout=seconds
+            backend=spec, case=given("cases"), schedule="*", ranks=None, launcher=None, corpus=corpus, timeout=seconds, report=None
         )
         self._folder = tempfile.TemporaryDirectory()
         log = os.path.join(self._folder.name, LOG)
-        supervisor = Supervisor(command(spec), log, seconds=seconds, option="--plumbline-timeout")
+        supervisor = Supervisor(command(spec), log, seconds=seconds, option="--plumbline-timeout", temporary=self._folder.name)
         self._run = Run(self._options, supervisor, self._folder.name)
         self.entries = sorted(self._run.entries, key=lambda entry: entry.ranks)  # one job after the other
         self.is_judged, self._jobs, self._verdicts, self._broken = False, {}, {}, {}
@@ -83,11 +83,14 @@ class Suite:
                 self._broken[entry.ranks] = BackendError(str(error) or "the backend ended before it")
         return self._verdicts[wanted]
 
-    def replaced(self, entry):
-        """The verdicts that replace earlier ones, since result files have changed: told to the last test on these ranks."""
+    def told_last(self, entry):
+        """What the last test on these ranks has to tell: verdicts that replace earlier ones, since result files have changed, and
+        what failed outside of the cases."""
         if any(asked not in self._verdicts for asked in self._asked if asked[2] == entry.ranks):
             return []
-        return list(self._jobs[entry.ranks])
+        replaced = [verdict.sentence() for verdict in self._jobs[entry.ranks]]
+        broken, self._run.broken = self._run.broken, []
+        return replaced + [f"BROKEN {why}" for why in broken]
 
     def again(self, entry):
         from .again import again
@@ -157,19 +160,21 @@ class CaseTest(pytest.Item):
         self.entry, self._suite = entry, suite
 
     def runtest(self):
+        from .number_text import shown
         from .supervise import BackendError
 
         try:
-            verdict, replaced = self._suite.verdict(self.entry), self._suite.replaced(self.entry)
+            verdict, told_last = self._suite.verdict(self.entry), self._suite.told_last(self.entry)
         except BackendError as error:
             raise Wrong(str(error)) from None
-        if replaced:
-            raise Wrong("\n".join(later.sentence() for later in replaced))
+        again = f"{verdict.sentence()}\n  repeat: {self._suite.again(self.entry)}"
+        wrong = [again] * (verdict.is_failure() or verdict.status == "NOT RUN") + told_last
+        if wrong:
+            self._suite.is_judged = True
+            raise Wrong("\n".join(wrong))
         if verdict.status in ("UNSUPPORTED", "NOT JUDGED"):
-            pytest.skip(verdict.clause)
+            pytest.skip(shown(verdict.clause))
         self._suite.is_judged = True
-        if verdict.is_failure():
-            raise Wrong(f"{verdict.sentence()}\n  repeat: {self._suite.again(self.entry)}")
 
     def repr_failure(self, excinfo, style=None):
         return str(excinfo.value) if excinfo.errisinstance(Wrong) else super().repr_failure(excinfo, style)

@@ -7,10 +7,9 @@ import sys
 import sysconfig
 import traceback
 
-from .number_text import one_line
+from .number_text import one_line, shown
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LAST = 400  # characters of a reason
 # The last line of a Python traceback, also after "[rank0]: "; torchrun's own exception about its ranks is none.
 EXCEPTION = re.compile(r"(\[[^]]*\]: )?(?![\w.]*\.ChildFailedError:)[\w.]*(Error|Exception):")
 FRAME = re.compile(r"-{20,}")
@@ -75,7 +74,7 @@ def reason_in(text, told=()):
     exceptions = [line for line in lines if EXCEPTION.match(line) and not any(why.startswith(line) for why in told)]
     signals = [line for line in (*sentences, *outside) if "exited on signal" in line]
     chosen = named[:1] or exceptions[:1] or signals[:1] or outside[-1:] or sentences[:1] or [""]
-    return one_line(chosen[0])[:LAST]
+    return shown(chosen[0])
 
 
 def divided(lines):

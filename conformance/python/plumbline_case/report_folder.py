@@ -1,7 +1,8 @@
 """The folder that `plumbline run --report DIR` and `plumbline-case run --report DIR` leave.
 
 run.json                      the requested runs
-results.jsonl, report.json    recorded verdicts
+results.jsonl, report.json    recorded verdicts; of plumbline-case only those that files do not tell, and report.json only of
+                              a run in which something failed outside of the cases
 results/own-4/                the output folder of a job, by transport and number of ranks
   job.json
   1f1b/ID/rank0.safetensors   the results of a rank
@@ -9,16 +10,16 @@ results/own-4/                the output folder of a job, by transport and numbe
 
 import json
 import os
-import re
 
 from .case import Case
 from .judge import Verdict, judge
-from .number_text import one_line
+from .number_text import shown
 from .regular import expect_folders, open_regular
 from .schema import FormatError, check_by, parse_json
+from .supervise import write_json
 
 LEFT_NOTHING = ("unsupported", "skipped", "error", "timeout", "not-run")
-RUN_SCHEMA = "plumbline-run/1"
+RUN_SCHEMA, REPORT_SCHEMA = "plumbline-run/1", "plumbline-report/3"
 MOST_RANKS = 4096  # as plumbline's --ranks
 # What is read here of run.json and of verdicts; the rest is for other readers. Names become paths.
 TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
@@ -40,7 +41,8 @@ RECORD = an_object(
     runs={"type": "array", "items": an_object(**IDENTITY, unsupported=TEXT, csv=TEXT)},
 )
 VERDICT = an_object(**IDENTITY, status=TEXT, sentence=TEXT, waiver=TEXT, first={}, tensors=COUNT)
-REPORT = an_object(verdicts={"type": "array", "items": VERDICT})
+REPORT = {"type": "object", "required": ["verdicts"], "properties": {
+    "verdicts": {"type": "array", "items": VERDICT}, "broken": {"type": "array", "items": TEXT}}}  # fmt: skip
 
 
 def read_record(folder):
@@ -56,35 +58,45 @@ def read_record(folder):
     return record
 
 
-def recorded_verdicts(folder):
-    """{(case, schedule, ranks, transport): verdict} as the run recorded them: report.json of a finished run, else the
-    lines of results.jsonl."""
-    path = os.path.join(folder, "report.json")
+def read_recorded(folder):
+    """({(case, schedule, ranks, transport): verdict} as the run recorded them, what failed outside of the runs): of report.json
+    of a finished run, else the lines of results.jsonl."""
+    path, broken = os.path.join(folder, "report.json"), []
     if os.path.exists(path):
         with open_regular(path) as file:
             report = parse_json(file.read(), path)
         check_by(REPORT, report, path)
-        verdicts = report["verdicts"]
+        verdicts, broken = report["verdicts"], report.get("broken", [])
     elif os.path.exists(path := os.path.join(folder, "results.jsonl")):
         with open_regular(path) as file:  # an interrupted run may leave an unfinished last line
             verdicts = [parse_json(line, path) for line in file if line.endswith(b"\n")]
         check_by({"type": "array", "items": VERDICT}, verdicts, path)
     else:
         verdicts = []
-    return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}
+    return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}, broken
 
 
 def append_recorded(folder, verdict, case, backend):
-    """Adds the verdict on a run without results to results.jsonl, with the members that plumbline's have."""
+    """Adds the verdict on a run without results to results.jsonl, with the members that plumbline's have. Returns it."""
     line = {"case": verdict.case, "title": case.json["title"], "schedule": verdict.schedule, "backend": backend}
     line |= {"device": "cpu", "dtype": case.dtype.lower(), "ranks": verdict.ranks, "transport": verdict.transport}
-    line |= {"truth": case.truth, "status": verdict.status.lower(), "reason": one_line(verdict.clause)}
+    line |= {"truth": case.truth, "status": verdict.status.lower().replace(" ", "-"), "reason": shown(verdict.clause)}
     line |= {"sentence": verdict.sentence(), "checked": [], "tensors": 0, "elements": 0, "seconds": 0.0, "repro": ""}
     line |= {"log": verdict.log}
     line |= {"waiver": "", "bound_use": None, "first": None, "differing_tensors": 0, "pattern": "",
              "differences": []}
     with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
+    return line
+
+
+def write_report(folder, describe, verdicts, summary, broken):
+    """report.json of a run in which something failed outside of the cases, with the members that plumbline's has. `verdicts`:
+    lines of append_recorded()."""
+    backend = {"name": describe["name"], "version": describe["version"], "device": describe.get("device", "cpu")}
+    report = {"schema": REPORT_SCHEMA, "context": {}, "environment": {}, "backend": backend | {"describe": describe}}
+    report |= {"exit_code": 1, "wall_seconds": 0.0, "summary": summary, "verdicts": verdicts, "throughput": []}
+    write_json(os.path.join(folder, "report.json"), report | {"broken": broken, "notes": []})
 
 
 def output_folder(folder, transport, ranks):
@@ -98,26 +110,23 @@ def result_prefix(case, schedule):
 
 def rank_files(prefix, transport, ranks):
     """The result files of a run: of our own runtime one for each rank, of a foreign backend ("own") those that exist.
-    Raises FormatError for a file of a rank that the run does not have, and for a link in the place of its folder."""
+    Raises FormatError for a file that is called as if it were of another rank, and for a link in the place of its folder."""
     folder, start = os.path.split(prefix)
     schedules, case = os.path.split(folder)
     expect_folders(os.path.dirname(schedules), os.path.join(os.path.basename(schedules), case))
     if transport != "own":
         return [f"{prefix}{rank}.safetensors" for rank in range(ranks)]
-    found = {}
     try:
         names = os.listdir(folder) if os.path.isdir(folder) else ()
     except OSError as error:
         raise FormatError(f"cannot read {folder}: {error.strerror}") from None
-    for name in names:
-        match = re.fullmatch(re.escape(start) + r"(0|[1-9][0-9]*)\.safetensors", name)
-        if match:
-            found[int(match[1])] = os.path.join(folder, name)
-    for rank in sorted(found):
-        if rank >= ranks:
-            known = "1 rank: 0" if ranks == 1 else f"{ranks} ranks: 0 to {ranks - 1}"
-            raise FormatError(f"{found[rank]}: no such rank; the job has {known}")
-    return [found[rank] for rank in sorted(found)]
+    wanted = {f"{start}{rank}.safetensors": rank for rank in range(ranks)}
+    found = sorted(wanted[name] for name in names if name in wanted)
+    others = (name for name in names if name.startswith(start) and name.endswith(".safetensors") and name not in wanted)
+    if other := min(others, default=None):
+        known = "1 rank: 0" if ranks == 1 else f"{ranks} ranks: 0 to {ranks - 1}"
+        raise FormatError(f"{os.path.join(folder, other)}: no such rank; the job has {known}")
+    return [f"{prefix}{rank}.safetensors" for rank in found]
 
 
 class Checker:
@@ -125,7 +134,8 @@ class Checker:
 
     def __init__(self, folder, corpus):
         self.folder, self.corpus = folder, corpus
-        self.record, self.recorded = read_record(folder), recorded_verdicts(folder)
+        self.record = read_record(folder)
+        self.recorded, self.broken = read_recorded(folder)
         self.delivers = (self.record["describe"] or {}).get("delivers")
         #: runs whose recorded verdict contradicts their files, a line each
         self.problems = []
@@ -136,6 +146,8 @@ class Checker:
         for run in self.record["runs"]:
             progress.working_on(run["case"], run["schedule"])
             progress.finished(self.verdict(run))
+        for why in self.broken:
+            progress.broken(why)
 
     def verdict(self, run):
         identity = (run["case"], run["schedule"], run["ranks"], run["transport"])

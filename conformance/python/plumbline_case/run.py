@@ -2,17 +2,19 @@
 
 import contextlib
 import os
-import tempfile
+from collections import Counter
 
 from .case import Case
 from .corpus import entries, select
 from .expectation import Expectation
 from .judge import Verdict, judge, rank_of
 from .loading import check_launcher, command, find_program, is_class
+from .number_text import shown
 from .regular import size_of
-from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix
+from .report_folder import RUN_SCHEMA, append_recorded, output_folder, rank_files, result_prefix, write_report
 from .schema import FormatError
 from .seal import Seal
+from .stopping import temporary_folder
 from .supervise import Supervisor, write_json
 
 TRANSPORT = "own"  # the backend's
@@ -22,7 +24,8 @@ LOG = "backend.log"  # in the report folder
 def run(options, progress):
     """Runs the cases that the options select, and tells progress.Progress what happens."""
     with contextlib.ExitStack() as stack:
-        report = options.report or stack.enter_context(tempfile.TemporaryDirectory())
+        temporary = "" if options.report else stack.enter_context(temporary_folder())
+        report = options.report or temporary
         if os.path.exists(os.path.join(report, "results")):
             raise FormatError(f"--report {report}: holds results already; give another folder")
         words = command(options.backend)
@@ -31,9 +34,8 @@ def run(options, progress):
         if options.launcher:
             check_launcher(options.launcher, options.ranks)
         os.makedirs(report, exist_ok=True)
-        supervisor = Supervisor(
-            words, os.path.join(report, LOG), options.ranks, options.launcher, options.timeout
-        )
+        log = os.path.join(report, LOG)
+        supervisor = Supervisor(words, log, options.ranks, options.launcher, options.timeout, temporary=temporary)
         Run(options, supervisor, report, progress).judge_all()
 
 
@@ -65,7 +67,10 @@ class Run:
     """The runs that the options select: their describe at once, the others as judge_all() or judged() ask for them."""
 
     def __init__(self, options, supervisor, report, progress=None):
-        self.supervisor, self.report, self._progress, self._verdicts = supervisor, report, progress, {}
+        self.supervisor, self.report, self._progress = supervisor, report, progress
+        self._keeps, self._verdicts, self._recorded = bool(options.report), {}, {}
+        #: what failed outside of the runs
+        self.broken = []
         chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
         self._expectations = {(e.case, e.schedule, e.ranks): Expectation(e.folder) for e in chosen}
         self.describe = supervisor.describe()
@@ -84,8 +89,9 @@ class Run:
         self._progress.begin(len(self.entries), self.left_out)
         try:
             for ranks, of_job in by_ranks(self.entries):
-                for verdict in self.judged(ranks, of_job):
-                    self._put(verdict)
+                with contextlib.closing(self.judged(ranks, of_job)) as verdicts:  # after it the backend writes nothing more
+                    for verdict in verdicts:
+                        self._put(verdict)
         finally:
             if self._verdicts:
                 self._record()
@@ -106,13 +112,25 @@ class Run:
                 left.append(one)
             else:
                 yield verdict(one, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
-        seals = []
-        for one, status, reason in self.supervisor.run(job | {"cases": left}, out, self._begins):
-            yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out, seals)))
+        seals, not_run = [], list(left)
+        run = self.supervisor.run(job | {"cases": left}, out, self._begins, lambda *said: self._broken(ranks, *said))
+        with contextlib.closing(run):
+            for one, status, reason in run:
+                not_run.remove(one)
+                yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out, seals)))
         for one, seal in seals:
             if why := seal.why_broken():
                 yield verdict(one, "ERROR", why)
+        for one in not_run:
+            yield verdict(one, "NOT RUN", "the run ended before it")
         write_json(job_file, job)
+
+    def _broken(self, ranks, how, why):
+        see = f" (see {os.path.join(self.report, LOG)})" if self._keeps and size_of(self.supervisor.log) else ""
+        on = f"{ranks} rank{'' if ranks == 1 else 's'}"
+        self.broken.append(shown(f"{self.describe['name']} on {on} {how}: {why}{see}"))
+        if self._progress:
+            self._progress.broken(self.broken[-1])
 
     def _out(self, ranks):
         return output_folder(self.report, TRANSPORT, ranks)
@@ -150,12 +168,13 @@ class Run:
         if has_ended_badly and size_of(self.supervisor.log):
             verdict = verdict._replace(log=LOG)
         self._verdicts[verdict[:4]] = verdict
-        if has_ended_badly:  # files tell the others
-            append_recorded(self.report, verdict, self._expectations[verdict[:3]], self.describe["name"])
+        if has_ended_badly or verdict.status == "NOT RUN":  # files tell the others
+            case, name = self._expectations[verdict[:3]], self.describe["name"]
+            self._recorded[verdict[:4]] = append_recorded(self.report, verdict, case, name)
         self._progress.finished(verdict)
 
     def _record(self):
-        """run.json, with which `plumbline check` and `plumbline-case check` judge the folder again."""
+        """run.json, with which `plumbline check` and `plumbline-case check` judge the folder again, and report.json."""
         runs = [
             {
                 "case": v.case,
@@ -171,3 +190,6 @@ class Run:
         seed = self._expectations[first.case, first.schedule, first.ranks].json["seed"]
         record = {"schema": RUN_SCHEMA, "backend": self.describe["name"], "describe": self.describe, "seed": str(seed)}
         write_json(os.path.join(self.report, "run.json"), record | {"microbatches": 0, "options": {}, "runs": runs})
+        if self.broken:
+            counts = Counter(verdict.status.lower().replace(" ", "-") for verdict in self._verdicts.values())
+            write_report(self.report, self.describe, list(self._recorded.values()), counts, self.broken)

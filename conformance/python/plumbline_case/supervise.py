@@ -26,9 +26,9 @@ from .regular import size_of
 from .schema import FormatError, check, parse_json
 
 # Behind a launcher's label, an event is none.
-HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
+HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]{0,17}) (begins|done|failed: .*)")
 TWO_EVENTS = "@plumbline case "  # behind the begin of a line: two processes have written to it
-EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]*) (begins|done|failed: .*)")
+EVENT = re.compile(r"@plumbline case (0|[1-9][0-9]{0,17}) (begins|done|failed: .*)")
 SECONDS = 120.0  # the limit of a case
 START = 120.0  # seconds until describe and plan end, and until run's first event
 GRACE = 2.0  # seconds in which the other ranks may end after one has failed
@@ -57,10 +57,10 @@ class BackendError(Exception):
 class Supervisor:
     """`words` start the backend. `processes`: the number of ranks to start, None for one process that acts as all;
     `launcher`: words that start them in place of this class ("mpirun -n {np}"). `seconds`: the limit of a case, which the
-    user sets by `option`."""
+    user sets by `option`. `temporary`: a folder that must not be left even if plumbline-case is killed."""
 
-    def __init__(self, words, log, processes=None, launcher=None, seconds=SECONDS, option="--timeout"):
-        self.words, self.log, self.seconds, self.option = words, log, seconds, option
+    def __init__(self, words, log, processes=None, launcher=None, seconds=SECONDS, option="--timeout", temporary=""):
+        self.words, self.log, self.seconds, self.option, self.temporary = words, log, seconds, option, temporary
         self.processes, self.launcher = processes, launcher
 
     def describe(self):
@@ -92,7 +92,7 @@ class Supervisor:
         begin = size_of(self.log)
         log = CappedLog(self.log)
         try:
-            with contextlib.closing(Program([*self.words, *words], log, subprocess.PIPE)) as program:
+            with contextlib.closing(Program([*self.words, *words], log, subprocess.PIPE, temporary=self.temporary)) as program:
                 answer, late = program.answer(START)
         except OSError as error:
             raise BackendError(f"{what}: {error}") from None
@@ -109,66 +109,108 @@ class Supervisor:
             raise BackendError(f"{what}: exited with code {program.code}: {why}".rstrip(": "))
         return answer
 
-    def run(self, job, out, begins=lambda case: None):
+    def run(self, job, out, begins=lambda case: None, broken=lambda how, why: None):
         """Runs the cases of the job, whose files are relative to `out`. Calls begins(case) as they begin, and yields
         (case, status, reason) as they end: status None: it is done, and its files can be judged; else "ERROR" or
-        "TIMEOUT". Raises BackendError if the backend ends before the first event."""
-        left, started, repeated = list(job["cases"]), False, False
+        "TIMEOUT". Calls broken(how, why) for a failure outside of the cases; those that are not yielded have then not been run.
+        Raises BackendError if the backend ends before the first event."""
+        left, is_first = job["cases"], True
         while left:
-            job_file = os.path.join(out, "job.json")
-            write_json(job_file, job | {"cases": left})
-            running, reported = None, 0
-            with Processes(self, ["run", "--job", job_file, "--out", out], job["ranks"]) as processes:
-                for event in processes.events(lambda: self._limit(running is not None)):
-                    match = EVENT.fullmatch(event)
-                    number = int(match[1]) if match else None
-                    if not match or number != reported or (match[2] == "begins") != (running is None):
-                        processes.problem = f"an event that does not follow: {event[:80]}"
-                        repeated = number < reported or number == reported and running is not None if match else TWO_EVENTS in event[1:]
-                        if repeated:
-                            processes.problem += " (only one process may print events: do two act as rank 0?)"
-                        break
-                    started = True
-                    if match[2] == "begins":
-                        running = left[number]
-                        begins(running)
-                        continue
-                    why = match[2].removeprefix("failed: ")
-                    processes.told.append(why)
-                    processes.settle_log()
-                    yield running, None if match[2] == "done" else "ERROR", why
-                    running, reported = None, reported + 1
-            if running is not None:
-                yield running, "TIMEOUT" if processes.late else "ERROR", processes.reason()
-                reported += 1
-            elif not started:
-                raise BackendError(f"run: {processes.reason()}")
-            if repeated and reported == len(left):
-                raise BackendError(f"run: {processes.reason()}")
-            if repeated or running is None and (reported == 0 or processes.succeeded()):
-                for case in left[reported:]:
-                    yield case, "ERROR", f"did not begin: {processes.reason()}"
+            write_json(os.path.join(out, "job.json"), job | {"cases": left})
+            events = Events(left)
+            processes = yield from self._start(job["ranks"], out, events, begins)
+            left, why = left[events.ended :], processes.reason
+            if events.repeated:  # another start would have it as well
+                return broken("failed", why())
+            if events.is_in_case:
+                left = left[1:]
+            elif is_first and not events.any:
+                raise BackendError(f"run: {why()}")
+            elif processes.succeeded():
+                yield from ((case, "ERROR", f"did not begin: {why()}") for case in left)
                 return
-            left = left[reported:]
+            elif events.any:
+                broken("failed between two cases", why())
+            else:
+                return broken("did not start again", why())
+            is_first = False
 
-    def _limit(self, is_in_case):
-        """Seconds until the next event, and what is said if none comes."""
-        if is_in_case:
+    def _start(self, ranks, out, events, begins):
+        """Runs the cases of `events` in one start, as far as it comes. Yields as run() does, and returns the processes."""
+        words = ["run", "--job", os.path.join(out, "job.json"), "--out", out]
+        with Processes(self, words, ranks) as processes:
+            for line in processes.events(lambda: self._limit(events)):
+                word, why = events.take(line)
+                if not word:
+                    processes.problem = why
+                    break
+                if word == "begins":
+                    begins(events.case)
+                    continue
+                processes.told.append(why)
+                processes.settle_log()
+                yield events.cases[events.ended - 1], None if word == "done" else "ERROR", why
+        if events.is_in_case:
+            yield events.case, "TIMEOUT" if processes.late else "ERROR", processes.reason()
+        return processes
+
+    def _limit(self, events):
+        """Seconds until the next event or the end, and what is said if none comes."""
+        if events.is_in_case:
             return self.seconds, f"the case did not end within {self.seconds:g} s ({self.option})"
-        return START, f"no event within {START:g} s"
+        if not events.any:
+            return START, f"no event within {START:g} s"
+        # What a backend does behind its last case takes no longer than a case.
+        seconds = min(START, self.seconds) if events.ended == len(events.cases) else START
+        option = f" ({self.option})" if seconds < START else ""
+        return seconds, f"no other case begun and no end within {seconds:g} s{option}"
+
+
+class Events:
+    """What one start says of its cases."""
+
+    def __init__(self, cases):
+        self.cases, self.ended, self.is_in_case = cases, 0, False
+        #: whether the last event says again what was said
+        self.repeated = False
+
+    @property
+    def any(self):
+        return self.is_in_case or self.ended > 0
+
+    @property
+    def case(self):
+        """The one that runs."""
+        return self.cases[self.ended]
+
+    def take(self, line):
+        """("begins", ""), ("done", ""), ("failed", why) or, for an event that cannot be, ("", why not)."""
+        match = EVENT.fullmatch(line)
+        number, said = (int(match[1]), match[2]) if match else (None, "")
+        if number == self.ended < len(self.cases) and (said == "begins") != self.is_in_case:
+            self.is_in_case = said == "begins"
+            self.ended += not self.is_in_case
+            word, _, why = said.partition(": ")
+            return word, why
+        if match:
+            self.repeated = number < self.ended or number == self.ended and self.is_in_case
+        else:
+            self.repeated = TWO_EVENTS in line[1:]
+        two = " (only one process may print events: do two act as rank 0?)" if self.repeated else ""
+        return "", f"an event that does not follow: {line[:80]}{two}"
 
 
 class Program:
     """A program under a guard. Throws OSError if there is none. `output`: subprocess.PIPE, or a descriptor."""
 
-    def __init__(self, words, log, output, environment=None):
+    def __init__(self, words, log, output, environment=None, temporary=""):
         if not shutil.which(words[0]):
             number = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
             raise OSError(number, os.strerror(number), words[0])
         control, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
-                guarded(words, control),
+                guarded(words, control, temporary),
                 env=ENVIRONMENT | os.environ | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -285,7 +327,7 @@ class Processes:
         for number, (argv, environment) in enumerate(starts):
             output = subprocess.PIPE if number == 0 else self._kept.descriptor
             try:
-                self._started.append(Program(argv, self._kept, output, environment))
+                self._started.append(Program(argv, self._kept, output, environment, supervisor.temporary))
             except OSError as error:
                 self.problem = str(error)
                 break

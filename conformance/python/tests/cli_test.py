@@ -145,6 +145,15 @@ class CommandLine(InFolder):
         done = start(["bash", "-c", f"{shlex.join(words)} | true; exit ${{PIPESTATUS[0]}}"])
         self.assertEqual((done.returncode, done.stderr), (141, ""))
 
+    def test_nobody_can_read_what_it_prints(self):
+        run = ["run", "--backend", f"{TOY}:Toy", "--corpus", self.corpus, "--case", "exact-mlp-sum"]
+        said = "plumbline-case: standard output cannot be written\n"
+        for words in run, [*run, "-v"], ["list", "--corpus", self.corpus], ["doctor", *run[1:5]]:
+            for where in ">/dev/full", ">&-":
+                with self.subTest(where, words=words):
+                    done = start(["bash", "-c", f"{shlex.join([*TOOL, *words])} {where}"])
+                    self.assertEqual((done.returncode, done.stderr), (1, said))
+
     def test_an_example_that_exists_is_kept(self):
         words = [*TOOL, "example", "mine.py"]
         made = start(words, self.folder)

@@ -218,6 +218,45 @@ class Faults(InAFolder):
             self.assertTrue(all(ended(pid) for pid in file.read().split()))
         self.assertTrue(all(ended(pid) for pid in marked(self.mark)))
 
+    def signalled(self, *signals, report=()):
+        """How plumbline-case ends after these signals in the middle of a case: (exit code, standard error)."""
+        backend = self.backend({f"{GOOD} gpipe": "hangs-and-ignores-sigterm"})
+        words = ["run", "--backend", shlex.join(backend), "--corpus", self.export(["gpipe"]), *report]
+        environment = os.environ | {"PYTHONPATH": PYTHON, "HOSTILE_MARK": self.mark, "TMPDIR": self.temporary}
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([*TOOL, *words], env=environment, **pipes)
+        for _ in range(6000):
+            if os.path.exists(self.table + ".pids"):
+                break
+            time.sleep(0.01)
+        for number in signals:
+            process.send_signal(number)
+        errors = process.communicate(timeout=60)[1]
+        return process.returncode, errors
+
+    def test_a_signal_ends_plumbline_case_in_a_line_and_leaves_nothing(self):
+        """As a second one does while it is at that."""
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            said = f"plumbline-case: ended by signal {int(number)} ({signal.strsignal(number)})\n"
+            for signals in [number], [number, number]:
+                with self.subTest(signals):
+                    self.assertEqual(self.signalled(*signals), (-number, said))
+                    self.expect_nothing_left()
+                    os.remove(self.table + ".pids")
+
+    def test_nor_does_a_kill_leave_its_temporary_folder(self):
+        self.assertEqual(self.signalled(signal.SIGKILL), (-signal.SIGKILL, ""))
+        for _ in range(1200):
+            if not os.listdir(self.temporary):
+                break
+            time.sleep(0.05)
+        self.expect_nothing_left()
+
+    def test_a_signal_keeps_the_report(self):
+        self.signalled(signal.SIGTERM, report=["--report", self.report])
+        self.assertTrue(os.path.isdir(os.path.join(self.report, "results")))
+        self.expect_nothing_left()
+
 
 class Disks(InAFolder):
     """Folders of reports on a disk of their own, in a mount namespace."""

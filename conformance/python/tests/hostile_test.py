@@ -8,10 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 from unittest import mock
 
-from wheel_support import ROOT, TOOL, TOY, InFolder, export, sample, start
+from wheel_support import PROGRAM, ROOT, TOOL, TOY, InFolder, export, sample, start
 
 from plumbline_case import FormatError
 from plumbline_case.judge import judge, rank_of
@@ -19,7 +20,7 @@ from plumbline_case.report_folder import Checker, rank_files
 
 CASES = "exact-mlp-mean,exact-mlp-sum"
 BACKEND = '''
-import glob, json, os, subprocess, time
+import atexit, glob, json, os, subprocess, threading, time
 from plumbline_case import load, read_tensors, write_tensors
 from plumbline_case.examples.toy import Toy, WrongScale
 
@@ -39,6 +40,27 @@ class ReplacesLater(Toy):
             file = files[0].replace("exact-mlp-sum", "exact-mlp-mean")
             subprocess.run(["sh", "-ec", "f=$1; " + os.environ["DOES"], "sh", file], check=True)
 
+class Ends(Toy):
+    """What a variable says is done when its last case is done; its start after a failure has one case."""
+    def run_job(self, job, folder, out, tell):
+        count, does = len(job["cases"]), os.environ["DOES"]
+        if count == 1 and "again" in does: os._exit(4)
+        def heard(number, what, why=""):
+            tell(number, what, why)
+            if count == 2 and (number, what) == (0, "done") and "between" in does: os._exit(3)
+            if (number, what) == (0, "done") and "twice" in does: tell(0, "done")
+        super().run_job(job, folder, out, heard)
+        exec(does)
+
+class Talks(Toy):
+    """Says more than anybody reads."""
+    def why_not(self, case): return "no " * 300000 + "end" if case.id == os.environ["DOES"] else None
+    def run(self, case, prepared):
+        results = super().run(case, prepared)
+        if case.id == "exact-mlp-mean": raise ValueError("x" * 65000)
+        results["0/grad/-/-/" + "n" * 5000000] = results["0/loss/-/0/loss"]
+        return results
+
 class Rewrites(WrongScale):
     """Before anything is asked of it, its wrong results become the expected ones, or every case one that is not judged."""
     def describe(self):
@@ -56,6 +78,7 @@ class Rewrites(WrongScale):
 '''
 # What is put into the place of the result $f, and what is said of it behind its name.
 FILE, FOLDER = "rank 0: it is ", "1f1b/exact-mlp-mean: it is "
+OTHER, NO_RANK = "1f1b/exact-mlp-mean/", "no such rank; the job has 2 ranks: 0 to 1"
 BAD_FILES = os.path.join(ROOT, "scripts", "fuzz", "corpus", "safetensors")
 REPLACEMENTS = (
     ("rm $f; mkfifo $f", f"{FILE}a FIFO; expected a regular file"),
@@ -65,10 +88,30 @@ REPLACEMENTS = (
     ("mv $f $f.moved; ln -s $f.moved $f", f"{FILE}a symbolic link; expected a regular file"),
     ("d=$(dirname $f); mv $d $d.moved; ln -s $d.moved $d", f"{FOLDER}a symbolic link; expected a folder"),
     ("truncate -s 40G $f", "rank 0: 42949672960 bytes; expected at most 268435456"),
+    ("cp $f $(dirname $f)/rank-1.safetensors", f"{OTHER}rank-1.safetensors: {NO_RANK}"),
+    ("mv $f $(dirname $f)/rank00.safetensors", f"{OTHER}rank00.safetensors: {NO_RANK}"),
+    ("cp $f $(dirname $f)/rank99999999999999999999999.safetensors", f"{OTHER}rank99999999999999999999999.safetensors: {NO_RANK}"),
+    (r"cp $f $(dirname $f)/$(printf 'rank\377').safetensors", rf"{OTHER}rank\xff.safetensors: {NO_RANK}"),
     (f"cp {BAD_FILES}/many_dimensions $f", "rank 0: 0/loss/-/0/loss: 70 dimensions in its shape; expected at most 32"),
     (f"cp {BAD_FILES}/empty_and_large $f", "rank 0: 0/loss/-/0/loss: its shape requires more than 2^63 bytes"),
     (f"cp {BAD_FILES}/large_and_empty $f", "rank 0: 0/loss/-/0/loss: its shape requires more than 2^63 bytes"),
     (f"cp {BAD_FILES}/half_a_surrogate $f", "rank 0: the header: not JSON ('utf-8' codec can't encode character '\\ud800' in position 13: surrogates not allowed)"),
+)
+
+
+# What is done behind the last case, and what is told of it.
+TWICE = "(only one process may print events: do two act as rank 0?)"
+ENDS = (
+    ("os.kill(os.getpid(), 9)", "failed between two cases: killed by signal 9 (Killed)"),
+    ("os._exit(3)", "failed between two cases: ended with exit code 3"),
+    ("raise ValueError('no paper')", "failed between two cases: ValueError: no paper"),
+    ("tell(77, 'begins')", "failed between two cases: an event that does not follow: @plumbline case 77 begins"),
+    ("tell(2, 'begins')", "failed between two cases: an event that does not follow: @plumbline case 2 begins"),
+    ("tell('one', 'is fine')", "failed between two cases: an event that does not follow: @plumbline case one is fine"),
+    ("tell('1' * 5000, 'begins')", f"failed between two cases: an event that does not follow: @plumbline case {'1' * 64}"),
+    ("tell(1, 'done')", f"failed: an event that does not follow: @plumbline case 1 done {TWICE}"),
+    ("threading.Thread(target=time.sleep, args=[1000]).start()", "failed between two cases: no other case begun and no end within 5 s (--timeout)"),
+    ("atexit.register(time.sleep, 1000)", "failed between two cases: no other case begun and no end within 5 s (--timeout)"),
 )
 
 
@@ -137,6 +180,75 @@ class Hostile(InFolder):
                     self.assertIn(error, run.stdout)
                     self.assertIn(error, checked.stdout)
                 self.assertEqual((run.returncode, checked.returncode), (1, 1) if said else (0, 0), checked.stderr)
+
+    def ended(self, does):
+        """(exit code, lines) of a run with that end, after which `check` says the same of its folder."""
+        report = self.report()
+        words = ["--backend", f"{self.file}:Ends", "--case", CASES, "--timeout", "5", "--report", report]
+        run = self.tool("run", "-v", *words, DOES=does)
+        log = f" (see {os.path.join(report, 'backend.log')})"
+        checked = self.tool("check", "-v", report)
+        self.assertEqual((checked.returncode, checked.stderr), (run.returncode, ""), does)
+        self.assertEqual(sorted(checked.stdout.splitlines()), sorted(run.stdout.splitlines()))
+        theirs = start([PROGRAM, "check", report])
+        self.assertIn("the folder is consistent: 2 runs, 0 problems", theirs.stdout, theirs.stderr)
+        lines = [line.split(" (2 ranks, own)")[0].removesuffix(log) for line in run.stdout.splitlines()]
+        if run.returncode:
+            with open(os.path.join(report, "report.json"), encoding="utf-8") as file:
+                broken = [f"BROKEN {why}".removesuffix(log) for why in json.load(file)["broken"]]
+            self.assertEqual(broken, [line for line in lines if line.startswith("BROKEN ")])
+        return run.returncode, lines
+
+    def test_how_a_backend_ends_behind_its_last_case_is_told_once(self):
+        """Its verdicts stay."""
+        passes = ["PASS exact-mlp-mean x 1f1b", "PASS exact-mlp-sum x 1f1b"]
+        for does, said in ENDS:
+            with self.subTest(does):
+                begin = time.monotonic()
+                code, lines = self.ended(does)
+                self.assertEqual((code, lines), (1, [*passes, f"BROKEN toy in NumPy on 2 ranks {said}", "2 pass"]))
+                self.assertLess(time.monotonic() - begin, 60)
+        self.assertEqual(self.ended("pass"), (0, [*passes, "2 pass"]))
+
+    def test_so_is_an_end_between_two_cases(self):
+        """Where it does not start again, what is left is not run."""
+        first, second = "PASS exact-mlp-mean x 1f1b", "PASS exact-mlp-sum x 1f1b"
+        broken = "BROKEN toy in NumPy on 2 ranks failed between two cases: ended with exit code 3"
+        self.assertEqual(self.ended("'between'"), (1, [first, broken, second, "2 pass"]))
+        again = "BROKEN toy in NumPy on 2 ranks did not start again: ended with exit code 4"
+        not_run = "NOT RUN exact-mlp-sum x 1f1b"
+        self.assertEqual(self.ended("'between, again'"), (1, [first, broken, again, not_run, "1 not run, 1 pass"]))
+
+    def test_a_case_after_a_repeated_event_is_not_run(self):
+        broken = f"BROKEN toy in NumPy on 2 ranks failed: an event that does not follow: @plumbline case 0 done {TWICE}"
+        lines = ["PASS exact-mlp-mean x 1f1b", broken, "NOT RUN exact-mlp-sum x 1f1b", "1 not run, 1 pass"]
+        self.assertEqual(self.ended("'twice'"), (1, lines))
+
+    def test_pytest_and_the_doctor_tell_the_end_too(self):
+        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder]
+        words = [f"--plumbline-backend={self.file}:Ends", f"--plumbline-corpus={self.corpus}"]
+        done = start([*plugin, *words], DOES="os._exit(3)")
+        self.assertIn("1 failed, 1 passed", done.stdout)
+        self.assertIn("BROKEN toy in NumPy on 2 ranks failed between two cases: ended with exit code 3", done.stdout)
+        done = start([*plugin, *words], DOES="'between, again'")
+        self.assertIn("1 failed, 1 passed", done.stdout)
+        self.assertIn("NOT RUN exact-mlp-sum x 1f1b (2 ranks, own): the run ended before it", done.stdout)
+        done = self.tool("doctor", "--backend", f"{self.file}:Ends", DOES="os._exit(3)")
+        self.assertIn("failed     run: ended with exit code 3; all that it wrote is in DIR/backend.log after: ", done.stdout)
+
+    def test_a_line_has_an_end_whatever_is_said(self):
+        for declined in "none", "exact-mlp-sum":
+            report = self.report()
+            words = ["--backend", f"{self.file}:Talks", "--case", CASES, "--report", report]
+            for verbose in [], ["-v"]:
+                shutil.rmtree(report, ignore_errors=True)
+                run = self.tool("run", *verbose, *words, DOES=declined)
+                checked = self.tool("check", *verbose, report)
+                for done in run, checked:
+                    self.assertEqual((done.returncode, done.stderr), (1, ""))
+                    self.assertLess(max(map(len, done.stdout.splitlines())), 1400)
+                    self.assertEqual(done.stdout.count(" characters left out) ..."), 2, done.stdout)
+                self.assertIn("end\n" if declined == "exact-mlp-sum" else "nnn` f32[] was not expected", run.stdout)
 
     def test_the_last_test_tells_it_to_pytest(self):
         plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder]

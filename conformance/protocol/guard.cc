@@ -222,6 +222,7 @@ class GuardProcess {
   reset_signals();
   prctl(PR_SET_NAME, "plumb-guard");  // not to be found by `killall plumbline`
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_PDEATHSIG, SIGCONT);  // a guard that its program has stopped goes on when the supervisor is killed
   const pid_t pid = start_program(program, reports);
   if (pid > 0) GuardProcess(pid, control, reports).run();
   report_to(reports, {GuardReport::NotStarted, -pid});
@@ -253,7 +254,11 @@ Guard::Guard(const GuardedProgram& program) {
     throw refuse("cannot create a process");
   }
   GuardReport report{};
-  const auto next = [&] { return read_fully(reports_, &report, sizeof(report)) == sizeof(report); };
+  const auto next = [&] {
+    while (!guard_shows(POLLIN)) {
+    }
+    return read_fully(reports_, &report, sizeof(report)) == sizeof(report);
+  };
   if (!next()) report = {GuardReport::NotStarted, ECHILD};
   if (report.kind == GuardReport::Forked) {
     pid_ = report.value;
@@ -276,8 +281,18 @@ Guard::Ending Guard::wait() {
   return ending_;
 }
 
+bool Guard::guard_shows(short event) const {
+  pollfd end{reports_, event, 0};
+  if (poll(&end, 1, kPatience) > 0) return true;
+  kill(guard_, SIGCONT);
+  return false;
+}
+
 void Guard::end_all() {
   if (control_ < 0) return;
+  // Before the guard is told: until then the zombie keeps the id of the group. A guard that was killed cannot do it,
+  // and the program could stop the guard again and again.
+  if (pid_ > 0 && error_ == 0) kill(-pid_, SIGKILL);
   // Without a reader there is SIGPIPE, which must not end this process.
   sigset_t pipe, before;
   sigemptyset(&pipe);
@@ -290,10 +305,14 @@ void Guard::end_all() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   close(control_);
   control_ = -1;
-  int status = 0;
-  while (waitpid(guard_, &status, 0) < 0 && errno == EINTR) {
+  const auto limit = std::chrono::steady_clock::now() + kGrace + kLongestEnd;
+  while (!guard_shows(0)) {  // it hangs up when the guard has ended
+    if (std::chrono::steady_clock::now() < limit) continue;
+    kill(guard_, SIGKILL);
+    break;
   }
-  if (WIFSIGNALED(status) && pid_ > 0) kill(-pid_, SIGKILL);  // the guard was killed: the program's group is left
+  while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace plumbline::conformance

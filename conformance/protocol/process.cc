@@ -242,7 +242,7 @@ ProcessResult run_process(const ProcessOptions& options) {
     return result;
   }
   Child child(std::move(guard), mark, pipe, errors_pipe);
-  CappedText output(options.output_limit), errors(options.output_limit);
+  CappedText output(options.output_limit), errors(options.errors_limit);
   Clock::time_point last_output = start;
   const auto take_error = [&](std::string_view text) {
     errors.add(text);

@@ -24,6 +24,7 @@ struct ProcessOptions {
   std::chrono::milliseconds silence_timeout{0};    ///< without any output; 0: none
   std::chrono::milliseconds grace{2000};           ///< between SIGTERM and SIGKILL
   size_t output_limit = 1 << 20;                   ///< bytes of output kept: half from the start, half from the end
+  size_t errors_limit = 1 << 20;                   ///< the same of stderr, with `separate_errors`
   bool separate_errors = false;                    ///< stderr goes to `errors` only, not to `output` and on_output
   /// A deadline that moves with the child's progress, and ProcessResult::timeout_reason if it passes. Queried after
   /// each piece of output; empty: none.

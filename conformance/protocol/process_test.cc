@@ -75,6 +75,13 @@ TEST(Process, EnvironmentDirectoryAndStandardInput) {
   EXPECT_EQ(run_process(options).output, "kept new a b\n/usr\n");
 }
 
+TEST(Process, WhatIsIgnoredHereIsNotIgnoredByTheChild) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const ProcessResult result = run_process(shell("kill -XFSZ $$"));
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(result.signal, SIGXFSZ);
+}
+
 TEST(Process, SignalsAreNamed) {
   const ProcessResult result = run_process(shell("kill -SEGV $$"));
   EXPECT_EQ(result.signal, SIGSEGV);
@@ -150,7 +157,7 @@ TEST(Process, AFloodOfErrorsDoesNotKeepTheListener) {
   ProcessOptions options = shell("yes why >&2 & sleep 0.5; echo event; wait");
   options.timeout = 2s;
   options.separate_errors = true;
-  options.output_limit = 1000;
+  options.errors_limit = 1000;
   size_t heard = 0;
   options.on_output = [&](std::string_view, const std::function<void()>& hear_errors) {
     hear_errors();
@@ -161,6 +168,7 @@ TEST(Process, AFloodOfErrorsDoesNotKeepTheListener) {
   EXPECT_EQ(describe(result), "no end within 2 s");
   EXPECT_EQ(result.output, "event\n");
   EXPECT_TRUE(result.errors.starts_with("why\n"));
+  EXPECT_LT(result.errors.size(), 1100u);
 }
 
 TEST(Process, ClosingItsOutputIsNotTheEnd) {

@@ -24,7 +24,8 @@ struct GuardedProgram {
 class Guard {
  public:
   /// How long the program and its processes may take to end by themselves once the supervisor is gone.
-  static constexpr std::chrono::milliseconds kGrace{2000};
+  /// mpirun needs more than a second.
+  static constexpr std::chrono::milliseconds kGrace{4000};
   /// How long it may take the kernel to end killed processes; those in an uninterruptible sleep are then left.
   static constexpr std::chrono::milliseconds kLongestEnd{10000};
 
@@ -51,6 +52,10 @@ class Guard {
 
   /// Kills the program and all that it left, and returns when they are gone, or after kGrace + kLongestEnd.
   void end_all();
+
+  /// Leaves all guards of this process to themselves, as its death does, and returns when they have asked their
+  /// programs to end and have ended, or after kGrace + kLongestEnd. For a signal handler that then ends this process.
+  static void leave_all();
 
  private:
   static constexpr int kPatience = 20;  ///< ms without a sign of the guard before it is told to go on

@@ -68,8 +68,9 @@ std::string seconds_text(std::chrono::milliseconds duration);
 /// it did not start.
 std::string describe(const ProcessResult& result);
 
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP, which send SIGTERM to the process groups of the running children
-/// of run_process() and then end this process as usual. Ctrl-C at the terminal does not reach the children's groups
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP. They send the process groups of the running children of
+/// run_process() one SIGTERM, wait until their processes have ended or are killed (Guard::kGrace), remove the
+/// ScratchFolder, and then end this process as usual. Ctrl-C at the terminal does not reach the children's groups
 /// itself.
 void end_children_on_signals();
 

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -217,6 +219,35 @@ TEST(Process, SignalsReachTheChildren) {
   waitpid(supervisor, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
   EXPECT_TRUE(dies(std::stoi(text)));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(Process, ASignalAsksTheChildOnceAndGivesItTime) {
+  const TemporaryFolder folder;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t supervisor = fork();
+  ASSERT_GE(supervisor, 0);
+  if (supervisor == 0) {
+    end_children_on_signals();
+    ProcessOptions options = shell(
+        "trap 'echo asked >> log' TERM; echo begun; until test -s log; do sleep 0.01; done\n"
+        "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo cleaned >> log");
+    options.directory = folder.path().string();
+    options.on_output = [&](std::string_view piece, const auto&) {
+      if (write(ends[1], piece.data(), piece.size()) < 0) _exit(1);
+    };
+    run_process(options);
+    _exit(0);
+  }
+  char text[32] = {};
+  ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
+  kill(supervisor, SIGTERM);
+  int status = 0;
+  waitpid(supervisor, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  EXPECT_EQ(read_file(folder / "log"), "asked\ncleaned\n") << "mpirun leaves its files after a second SIGTERM";
   close(ends[0]);
   close(ends[1]);
 }

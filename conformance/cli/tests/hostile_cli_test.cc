@@ -99,6 +99,29 @@ TEST_F(Hostile, AResultThatChangesAfterItsCaseWasDoneIsNotBelieved) {
   }
 }
 
+TEST_F(Hostile, DoctorLeavesNothingWhenASignalEndsIt) {
+  const std::string backend = scripted("touch begun; exec sleep 1000");
+  const conformance::ProcessResult result =
+      start({"doctor", "--backend", backend},
+            {"sh", "-c",
+             "mkdir t; TMPDIR=$PWD/t \"$@\" & p=$!; until test -e begun; do sleep 0.02; done; ls t | wc -l; "
+             "kill -TERM $p; wait $p; echo \"code $?\"; ls t",
+             "sh"});
+  EXPECT_TRUE(has(result, "\n1\n")) << "a folder: " << result.output;
+  EXPECT_TRUE(result.output.ends_with("code 143\n")) << result.output;
+}
+
+TEST_F(Cli, ASignalLeavesNoFilesOfMpirun) {
+  if (!with_mpi()) GTEST_SKIP();
+  const conformance::ProcessResult result =
+      start({"run", "--transport", "mpi", "--ranks", "2", "--case", "exact-*", "--report", report("r")},
+            {"sh", "-c",
+             "mkdir t; export TMPDIR=$PWD/t OMPI_MCA_btl_vader_backing_directory=$PWD/t; \"$@\" > log 2>&1 & p=$!; "
+             "until ls t | grep -q vader_segment; do sleep 0.02; done; kill -TERM $p; wait $p; echo \"code $?\"; ls t",
+             "sh"});
+  EXPECT_TRUE(result.output.ends_with("code 143\n")) << result.output;
+}
+
 TEST_F(Hostile, AResultThatIsWrittenAgainAsItWasPasses) {
   const std::string body = "if [ $1 != run ]; then exec '" + host_ +
                            "' \"$@\"; fi\nf=$5/gpipe/exact-mlp-sum/rank0.safetensors\n'" + host_ +

@@ -99,6 +99,20 @@ TEST_F(Hostile, AResultThatChangesAfterItsCaseWasDoneIsNotBelieved) {
   }
 }
 
+TEST_F(Hostile, AStrayFileBesideTheResultsIsAnErrorOfItsCase) {
+  for (const std::string name : {"rank-1", "rank99999999999999999999"}) {
+    const std::string said = "exact-mlp-sum/" + name + ".safetensors: no such rank; the job has 2 ranks: 0 to 1";
+    const conformance::ProcessResult result =
+        run(tampered("cp $f $(dirname $f)/" + name + ".safetensors"), "exact-mlp-[ms]*");
+    EXPECT_EQ(exit_code(result), 1) << result.output;
+    EXPECT_TRUE(has(result, said)) << result.output;
+    EXPECT_EQ(verdicts()["exact-mlp-mean gpipe"].at("status"), "pass") << result.output;
+    const conformance::ProcessResult checked = start({"check", report("r")});
+    EXPECT_EQ(times(checked.output, said), 1u) << checked.output;
+    EXPECT_FALSE(has(checked, "no run of run.json leaves such a file")) << checked.output;
+  }
+}
+
 TEST_F(Hostile, DoctorLeavesNothingWhenASignalEndsIt) {
   const std::string backend = scripted("touch begun; exec sleep 1000");
   const conformance::ProcessResult result =

@@ -1,6 +1,8 @@
 // The parser of the whole command line.
 #include "conformance/cli/commands.h"
 
+#include <csignal>
+
 namespace plumbline::cli {
 namespace {
 
@@ -18,6 +20,7 @@ class Summaries : public CLI::Formatter {
 
 int run_command_line(int argc, char** argv, const Actions& actions) {
   remember_command_line(argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // under `ulimit -f` a write then fails, which is told; children get the default back
   std::vector<char*> words = with_help_last(argc, argv);
   CLI::App app{
       "plumbline: a reference for pipeline-parallel training.\n"

@@ -70,8 +70,13 @@ void name_empty_file(Finding& finding, const std::vector<RankResults>& ranks) {
 
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunConditions& run) {
-  if (run.foreign) return result_files(group, item);
   std::vector<std::filesystem::path> files;
+  if (run.foreign) {
+    files = stray_result_files(group, item, run.ranks);
+    for (const std::filesystem::path& file : result_files(group, item))
+      if (std::ranges::find(files, file) == files.end()) files.push_back(file);
+    return files;
+  }
   for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(group, item, r));
   return files;
 }

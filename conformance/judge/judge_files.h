@@ -19,8 +19,8 @@ struct RunConditions {
   const BackendDescription* backend = nullptr;
 };
 
-/// The result files of one run in `group`, the output folder of its job, by ascending rank: the existing files of a
-/// foreign backend, or one path for each rank of our runtime, whether or not the file exists.
+/// The result files of one run in `group`, the output folder of its job: the existing files of a foreign backend, also
+/// those of no rank, or one path for each rank of our runtime, whether or not the file exists.
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunConditions& run);
 

@@ -85,14 +85,10 @@ TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas
 
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c,
                                                          int ranks) {
-  std::vector<std::filesystem::path> files = result_files(out, c);
-  std::set<std::filesystem::path> names;
-  for (int rank = 0; rank < ranks; ++rank) names.insert(result_path(out, c, rank).filename());
-  for (const std::filesystem::path& file : files)
-    if (!names.contains(file.filename()))
-      throw Error(file.string() + ": no such rank; the job has " + std::to_string(ranks) +
-                  (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));
-  return files;
+  if (const auto strays = stray_result_files(out, c, ranks); !strays.empty())
+    throw Error(strays.front().string() + ": no such rank; the job has " + std::to_string(ranks) +
+                (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));
+  return result_files(out, c);
 }
 
 std::vector<RankResults> read_rank_files(const std::filesystem::path& folder,

@@ -85,6 +85,13 @@ TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {
                        ": no such rank; the job has 11 ranks: 0 to 10");
   testing::expect_line(why(2), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 2 ranks: 0 to 1");
   testing::expect_line(why(1), (folder / "1f1b/mlp/rank2.safetensors").string(), "the job has 1 rank: 0");
+  for (const char* rank : {"", "-1", "01", "0x", "99999999999999999999", "\xff"}) {
+    const std::string stray = (folder / ("1f1b/mlp/rank" + std::string(rank) + ".safetensors")).string();
+    write_tensor_file(stray, {});
+    testing::expect_line(why(12), stray, ": no such rank; the job has 12 ranks: 0 to 11");
+    std::filesystem::remove(stray);
+  }
+  EXPECT_EQ(why(12), "accepted");
 }
 
 /// A file in the layout of safetensors: the length of the header, the header, the data.

@@ -18,6 +18,9 @@
 namespace plumbline::conformance {
 namespace {
 
+/// The most bytes of an answer to describe or plan.
+constexpr size_t kMostAnswer = size_t{64} << 20;
+
 constexpr const char* kTwoProcesses = "; only one process may print events: do two act as rank 0?";
 
 /// Splits output into lines as it arrives: events, and other text. Events are short, so a longer line is text.
@@ -337,6 +340,13 @@ JobEvent parse_event(std::string_view line) {
 std::string CommandBackend::answer(const std::string& verb, const std::string& job) const {
   ProcessOptions process = options_for(spec_, transport_, verb, 1, job, "");
   process.timeout = spec_.start;
+  process.output_limit = kMostAnswer;
+  process.on_output = [&, printed = size_t{0}](std::string_view piece, const auto&) mutable {
+    printed += piece.size();
+    if (printed > kMostAnswer)
+      throw BackendError(spec_.name + ": " + verb + ": more than " + std::to_string(kMostAnswer >> 20) +
+                         " MiB on standard output");
+  };
   const ProcessResult ended = run_process(process);
   if (!job.empty() && !ended.errors.empty())
     append_file(backend_log(std::filesystem::path(job).parent_path()), ended.errors);

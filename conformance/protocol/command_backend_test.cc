@@ -270,6 +270,17 @@ TEST(ReasonOf, OfANoticeOfMpirunTheFirstSentenceCounts) {
   EXPECT_EQ(reason("name value\n" + frame + "a 1\nfatal\n"), "fatal (code 1)") << "a single line of dashes";
 }
 
+TEST_F(CommandBackendTest, AnAnswerIsReadWholeUpToItsLimit) {
+  const std::string description =
+      R"({"protocol": 1, "name": "N", "version": "1", "schedules": "any", "level": "stage",)"
+      R"( "delivers": ["loss"], "features": ["%s"]})";
+  spec.argv = {script("program", "printf '" + description + "' $(head -c 3000000 /dev/zero | tr '\\0' x)")};
+  EXPECT_EQ(CommandBackend(spec, transport).describe().features.at(0).size(), 3'000'000u);
+  spec.argv = {script("program", "yes")};
+  EXPECT_EQ(testing::failure([&] { CommandBackend(spec, transport).describe(); }),
+            "program: describe: more than 64 MiB on standard output");
+}
+
 TEST_F(CommandBackendTest, TheProgramGetsTheJob) {
   job.ranks = 3;
   job.seed = 18446744073709551615u;

@@ -4,24 +4,26 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <string>
 
+#include "conformance/protocol/after_fork.h"
+#include "conformance/protocol/scratch_folder.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
 namespace {
 
-/// What the guard reports: the program's id, that it runs or why it does not, how it ended.
+/// What the guard reports: the program's id, that it runs or why it does not, how it ended. Smaller than PIPE_BUF, so
+/// that it arrives whole.
 struct GuardReport {
   enum Kind { Forked, Started, NotStarted, Exited, Signalled } kind;
   int value;
@@ -29,51 +31,30 @@ struct GuardReport {
 
 constexpr char kEndAll = 'k';
 
-ssize_t read_fully(int descriptor, void* to, size_t size) {
-  ssize_t count;
-  while ((count = read(descriptor, to, size)) < 0 && errno == EINTR) {
+/// The guards of this process, for a signal handler: lock-free. 0: a free place.
+struct LiveGuard {
+  std::atomic<pid_t> guard{0};
+  std::atomic<int> control{-1};
+};
+std::array<LiveGuard, 64> live_guards;
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void remember(pid_t guard, int control) {
+  for (LiveGuard& place : live_guards) {
+    pid_t free = 0;
+    if (!place.guard.compare_exchange_strong(free, guard)) continue;
+    place.control = control;
+    return;
   }
-  return count;  // a report is smaller than PIPE_BUF, so that it arrives whole
+}
+
+LiveGuard* place_of(pid_t guard) {
+  for (LiveGuard& place : live_guards)
+    if (place.guard == guard) return &place;
+  return nullptr;
 }
 
 // --- after the fork: only functions that a signal handler may call -------------------------------------------------
-
-/// All handlers back to the default, no signal blocked.
-void reset_signals() {
-  struct sigaction action{};
-  action.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-void close_range_of(unsigned first, unsigned last) {
-  constexpr unsigned kUsual = 4096;
-  if (first > last || syscall(SYS_close_range, first, last, 0) == 0) return;
-  for (unsigned descriptor = first; descriptor <= std::min(last, kUsual); ++descriptor)
-    close(descriptor);  // Linux < 5.9
-}
-
-/// Closes every descriptor but these: a copy that the guard held would keep a reader from its end of file.
-void close_others(std::array<int, 3> kept) {
-  std::sort(kept.begin(), kept.end());
-  unsigned first = 0;
-  for (const int descriptor : kept) {
-    if (descriptor > 0) close_range_of(first, descriptor - 1);
-    first = static_cast<unsigned>(descriptor) + 1;
-  }
-  close_range_of(first, ~0u);
-}
-
-/// Without the handlers that libraries have for fork(): they are not for a process that only calls the kernel.
-pid_t fork_alone() {
-#if __GLIBC_PREREQ(2, 34)
-  return _Fork();
-#else
-  return fork();
-#endif
-}
 
 void report_to(int reports, const GuardReport& what) {
   if (write(reports, &what, sizeof(what)) < 0) return;  // the supervisor has ended
@@ -119,11 +100,6 @@ pid_t start_program(const GuardedProgram& program, int reports) {
   return -error;
 }
 
-void nap(int milliseconds) {
-  const timespec time{0, milliseconds * 1'000'000L};
-  nanosleep(&time, nullptr);
-}
-
 /// Kills the direct children, among them all orphans.
 void kill_children() {
   const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -145,13 +121,12 @@ void kill_children() {
 class GuardProcess {
  public:
   GuardProcess(pid_t program, int control, int reports) : program_(program), control_(control), reports_(reports) {
-    sigset_t all, children;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);  // SIGPIPE too: the guard outlives the reader of its reports
+    block_signals();  // SIGPIPE too: the guard outlives the reader of its reports
+    sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     signals_ = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    close_others({control, reports, signals_});
+    close_others({control, reports, signals_, ScratchFolder::lifeline()});
   }
 
   [[noreturn]] void run() {
@@ -222,6 +197,7 @@ class GuardProcess {
   reset_signals();
   prctl(PR_SET_NAME, "plumb-guard");  // not to be found by `killall plumbline`
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_PDEATHSIG, SIGCONT);  // a guard that its program has stopped goes on when the supervisor is killed
   const pid_t pid = start_program(program, reports);
   if (pid > 0) GuardProcess(pid, control, reports).run();
   report_to(reports, {GuardReport::NotStarted, -pid});
@@ -252,8 +228,13 @@ Guard::Guard(const GuardedProgram& program) {
     errno = error;
     throw refuse("cannot create a process");
   }
+  remember(guard_, control_);
   GuardReport report{};
-  const auto next = [&] { return read_fully(reports_, &report, sizeof(report)) == sizeof(report); };
+  const auto next = [&] {
+    while (!guard_shows(POLLIN)) {
+    }
+    return read_fully(reports_, &report, sizeof(report)) == sizeof(report);
+  };
   if (!next()) report = {GuardReport::NotStarted, ECHILD};
   if (report.kind == GuardReport::Forked) {
     pid_ = report.value;
@@ -276,8 +257,20 @@ Guard::Ending Guard::wait() {
   return ending_;
 }
 
+bool Guard::guard_shows(short event) const {
+  pollfd end{reports_, event, 0};
+  if (poll(&end, 1, kPatience) > 0) return true;
+  kill(guard_, SIGCONT);
+  return false;
+}
+
 void Guard::end_all() {
   if (control_ < 0) return;
+  LiveGuard* const place = place_of(guard_);
+  if (place != nullptr) place->control = -1;
+  // Before the guard is told: until then the zombie keeps the id of the group. A guard that was killed cannot do it,
+  // and the program could stop the guard again and again.
+  if (pid_ > 0 && error_ == 0) kill(-pid_, SIGKILL);
   // Without a reader there is SIGPIPE, which must not end this process.
   sigset_t pipe, before;
   sigemptyset(&pipe);
@@ -290,10 +283,26 @@ void Guard::end_all() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   close(control_);
   control_ = -1;
-  int status = 0;
-  while (waitpid(guard_, &status, 0) < 0 && errno == EINTR) {
+  const auto limit = std::chrono::steady_clock::now() + kGrace + kLongestEnd;
+  while (!guard_shows(0)) {  // it hangs up when the guard has ended
+    if (std::chrono::steady_clock::now() < limit) continue;
+    kill(guard_, SIGKILL);
+    break;
   }
-  if (WIFSIGNALED(status) && pid_ > 0) kill(-pid_, SIGKILL);  // the guard was killed: the program's group is left
+  while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (place != nullptr) place->guard = 0;
+}
+
+void Guard::leave_all() {
+  for (LiveGuard& place : live_guards)
+    if (const int control = place.control.exchange(-1); control >= 0) close(control);
+  int naps = static_cast<int>((kGrace + kLongestEnd).count()) / kPatience;
+  for (const LiveGuard& place : live_guards)
+    for (const pid_t guard = place.guard; guard > 0 && naps > 0 && waitpid(guard, nullptr, WNOHANG) == 0; --naps) {
+      kill(guard, SIGCONT);
+      nap(kPatience);
+    }
 }
 
 }  // namespace plumbline::conformance

@@ -3,8 +3,9 @@
 // The guard is the parent of the program, and of every process that the program leaves without a parent, in whatever
 // group or session and with whatever environment (PR_SET_CHILD_SUBREAPER). It ends them all when the supervisor says
 // so, and also when the supervisor itself is killed: then a pipe from it closes. If the guard is killed, the kernel
-// kills the program (PR_SET_PDEATHSIG). What it cannot end: processes of another user, on other hosts, or of a daemon
-// that was running before.
+// kills the program (PR_SET_PDEATHSIG). A guard that the program stops (SIGSTOP) goes on when the supervisor ends the
+// program or dies. What it cannot end: processes of another user, on other hosts, or of a daemon that was running
+// before; nor anything if the program stops its guard after the supervisor's death.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +24,8 @@ struct GuardedProgram {
 class Guard {
  public:
   /// How long the program and its processes may take to end by themselves once the supervisor is gone.
-  static constexpr std::chrono::milliseconds kGrace{2000};
+  /// mpirun needs more than a second.
+  static constexpr std::chrono::milliseconds kGrace{4000};
   /// How long it may take the kernel to end killed processes; those in an uninterruptible sleep are then left.
   static constexpr std::chrono::milliseconds kLongestEnd{10000};
 
@@ -48,10 +50,19 @@ class Guard {
   /// Blocks until the program ends.
   Ending wait();
 
-  /// Kills the program and all that it left, and returns when they are gone.
+  /// Kills the program and all that it left, and returns when they are gone, or after kGrace + kLongestEnd.
   void end_all();
 
+  /// Leaves all guards of this process to themselves, as its death does, and returns when they have asked their
+  /// programs to end and have ended, or after kGrace + kLongestEnd. For a signal handler that then ends this process.
+  static void leave_all();
+
  private:
+  static constexpr int kPatience = 20;  ///< ms without a sign of the guard before it is told to go on
+  /// Waits for data from the guard (POLLIN) or for its end (0) for a short time; false: there was none, and the guard
+  /// goes on if it was stopped.
+  bool guard_shows(short event) const;
+
   pid_t guard_ = -1, pid_ = -1;
   int error_ = 0;
   int reports_ = -1, control_ = -1;

@@ -134,6 +134,39 @@ TEST_F(Guarded, AProgramWhoseSupervisorAndGuardAreKilledIsKilled) {
   EXPECT_TRUE(testing::ends(left.at(1)));
 }
 
+TEST_F(Guarded, AProgramThatStopsItsGuardIsEnded) {
+  for (const char* stop : {"kill -STOP $PPID; wait", "while :; do kill -STOP $PPID; done"}) {
+    std::filesystem::remove(folder_ / "pids");
+    const GuardedProgram program =
+        shell(std::string("setsid sleep 1000 & echo $! >> pids; echo $PPID >> pids; echo $$ >> pids; ") + stop);
+    const pid_t supervisor = fork();
+    ASSERT_GE(supervisor, 0);
+    if (supervisor == 0) {
+      Guard guard(program);
+      pids(3);
+      guard.end_all();
+      _exit(0);
+    }
+    const std::vector<pid_t> left = pids(3);
+    EXPECT_TRUE(testing::ends(supervisor)) << "end_all() waits without a limit for a guard after: " << stop;
+    kill(supervisor, SIGKILL);
+    waitpid(supervisor, nullptr, 0);
+    for (const pid_t pid : left) EXPECT_TRUE(testing::ends(pid)) << pid;
+    for (const pid_t pid : left) kill(pid, SIGKILL);
+  }
+}
+
+TEST_F(Guarded, ASupervisorsDeathWakesAStoppedGuard) {
+  const GuardedProgram program =
+      shell("trap '' TERM; echo $$ >> pids; kill -STOP $PPID; echo $PPID >> pids; while :; do sleep 1000; done");
+  const pid_t supervisor = supervisor_of(program);
+  const std::vector<pid_t> left = pids(2);
+  kill(supervisor, SIGKILL);
+  waitpid(supervisor, nullptr, 0);
+  for (const pid_t pid : left) EXPECT_TRUE(testing::ends(pid)) << pid;
+  for (const pid_t pid : left) kill(pid, SIGKILL);
+}
+
 TEST_F(Guarded, TheGuardHoldsNoDescriptorOfTheSupervisor) {
   std::array<int, 2> ends;
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);

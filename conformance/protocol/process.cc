@@ -22,6 +22,7 @@
 
 #include "conformance/protocol/capped_text.h"
 #include "conformance/protocol/guard.h"
+#include "conformance/protocol/scratch_folder.h"
 #include "runtime/error.h"
 
 extern char** environ;
@@ -35,35 +36,11 @@ using Milliseconds = std::chrono::milliseconds;
 /// An environment variable of a child, which all its descendants inherit, wherever they move in the process tree.
 constexpr const char* mark_variable = "PLUMBLINE_SUPERVISED";
 
-/// Group ids of running children, for a signal handler: lock-free slots, 0 when free.
-std::array<std::atomic<pid_t>, 64> live_groups;
-static_assert(std::atomic<pid_t>::is_always_lock_free);
-
-class LiveGroup {
- public:
-  explicit LiveGroup(pid_t group) {
-    for (auto& slot : live_groups) {
-      pid_t free = 0;
-      if (slot.compare_exchange_strong(free, group)) {
-        slot_ = &slot;
-        return;
-      }
-    }
-  }
-  ~LiveGroup() {
-    if (slot_ != nullptr) slot_->store(0);
-  }
-  LiveGroup(const LiveGroup&) = delete;
-  LiveGroup& operator=(const LiveGroup&) = delete;
-
- private:
-  std::atomic<pid_t>* slot_ = nullptr;
-};
-
-void pass_on_and_die(int signal) {
-  for (auto& slot : live_groups)
-    if (const pid_t group = slot.load(); group > 0) kill(-group, SIGTERM);
-  raise(signal);  // SA_RESETHAND has restored the default action, which takes effect when this handler returns
+/// The guards ask the children to end: only once, since mpirun takes a second SIGTERM as an order to leave its files.
+void leave_children_and_die(int signal) {
+  Guard::leave_all();
+  ScratchFolder::remove();
+  raise(signal);  // SA_RESETHAND has restored the default action, and SA_NODEFER lets it happen
 }
 
 class Descriptor {
@@ -154,7 +131,7 @@ struct Piece {
 class Child {
  public:
   Child(std::unique_ptr<Guard> guard, std::string mark, Pipe& output, Pipe& errors)
-      : guard_(std::move(guard)), group_(guard_->pid()), mark_(std::move(mark)), printed_{&output, &errors} {}
+      : guard_(std::move(guard)), mark_(std::move(mark)), printed_{&output, &errors} {}
   ~Child() { kill_all(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -216,7 +193,6 @@ class Child {
   }
 
   std::unique_ptr<Guard> guard_;
-  LiveGroup group_;
   std::string mark_;
   std::array<Pipe*, 2> printed_;  // the second stays empty if both kinds of output go into the first
   std::array<bool, 2> open_ = {true, true};
@@ -242,7 +218,7 @@ ProcessResult run_process(const ProcessOptions& options) {
     return result;
   }
   Child child(std::move(guard), mark, pipe, errors_pipe);
-  CappedText output(options.output_limit), errors(options.output_limit);
+  CappedText output(options.output_limit), errors(options.errors_limit);
   Clock::time_point last_output = start;
   const auto take_error = [&](std::string_view text) {
     errors.add(text);
@@ -336,8 +312,8 @@ std::string describe(const ProcessResult& result) {
 
 void end_children_on_signals() {
   struct sigaction action{};
-  action.sa_handler = pass_on_and_die;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = leave_children_and_die;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);  // the second Ctrl-C does not wait
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 

@@ -24,6 +24,7 @@ struct ProcessOptions {
   std::chrono::milliseconds silence_timeout{0};    ///< without any output; 0: none
   std::chrono::milliseconds grace{2000};           ///< between SIGTERM and SIGKILL
   size_t output_limit = 1 << 20;                   ///< bytes of output kept: half from the start, half from the end
+  size_t errors_limit = 1 << 20;                   ///< the same of stderr, with `separate_errors`
   bool separate_errors = false;                    ///< stderr goes to `errors` only, not to `output` and on_output
   /// A deadline that moves with the child's progress, and ProcessResult::timeout_reason if it passes. Queried after
   /// each piece of output; empty: none.
@@ -67,8 +68,9 @@ std::string seconds_text(std::chrono::milliseconds duration);
 /// it did not start.
 std::string describe(const ProcessResult& result);
 
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP, which send SIGTERM to the process groups of the running children
-/// of run_process() and then end this process as usual. Ctrl-C at the terminal does not reach the children's groups
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP. They send the process groups of the running children of
+/// run_process() one SIGTERM, wait until their processes have ended or are killed (Guard::kGrace), remove the
+/// ScratchFolder, and then end this process as usual. Ctrl-C at the terminal does not reach the children's groups
 /// itself.
 void end_children_on_signals();
 

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -73,6 +75,13 @@ TEST(Process, EnvironmentDirectoryAndStandardInput) {
   options.environment = {{"PLUMBLINE_TEST_CHANGED", "new"}, {"PLUMBLINE_TEST_NEW", "a b"}};
   options.directory = "/usr";
   EXPECT_EQ(run_process(options).output, "kept new a b\n/usr\n");
+}
+
+TEST(Process, WhatIsIgnoredHereIsNotIgnoredByTheChild) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const ProcessResult result = run_process(shell("kill -XFSZ $$"));
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(result.signal, SIGXFSZ);
 }
 
 TEST(Process, SignalsAreNamed) {
@@ -150,7 +159,7 @@ TEST(Process, AFloodOfErrorsDoesNotKeepTheListener) {
   ProcessOptions options = shell("yes why >&2 & sleep 0.5; echo event; wait");
   options.timeout = 2s;
   options.separate_errors = true;
-  options.output_limit = 1000;
+  options.errors_limit = 1000;
   size_t heard = 0;
   options.on_output = [&](std::string_view, const std::function<void()>& hear_errors) {
     hear_errors();
@@ -161,6 +170,7 @@ TEST(Process, AFloodOfErrorsDoesNotKeepTheListener) {
   EXPECT_EQ(describe(result), "no end within 2 s");
   EXPECT_EQ(result.output, "event\n");
   EXPECT_TRUE(result.errors.starts_with("why\n"));
+  EXPECT_LT(result.errors.size(), 1100u);
 }
 
 TEST(Process, ClosingItsOutputIsNotTheEnd) {
@@ -209,6 +219,35 @@ TEST(Process, SignalsReachTheChildren) {
   waitpid(supervisor, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
   EXPECT_TRUE(dies(std::stoi(text)));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(Process, ASignalAsksTheChildOnceAndGivesItTime) {
+  const TemporaryFolder folder;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t supervisor = fork();
+  ASSERT_GE(supervisor, 0);
+  if (supervisor == 0) {
+    end_children_on_signals();
+    ProcessOptions options = shell(
+        "trap 'echo asked >> log' TERM; echo begun; until test -s log; do sleep 0.01; done\n"
+        "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo cleaned >> log");
+    options.directory = folder.path().string();
+    options.on_output = [&](std::string_view piece, const auto&) {
+      if (write(ends[1], piece.data(), piece.size()) < 0) _exit(1);
+    };
+    run_process(options);
+    _exit(0);
+  }
+  char text[32] = {};
+  ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
+  kill(supervisor, SIGTERM);
+  int status = 0;
+  waitpid(supervisor, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  EXPECT_EQ(read_file(folder / "log"), "asked\ncleaned\n") << "mpirun leaves its files after a second SIGTERM";
   close(ends[0]);
   close(ends[1]);
 }

@@ -2,6 +2,9 @@
 
 #include <charconv>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "conformance/protocol/protocol.h"
 
@@ -11,6 +14,30 @@ namespace {
 constexpr const char* kResultExtension = ".safetensors";
 constexpr const char* kTimelines = "timelines";
 constexpr const char* kBackendLog = "backend.log";
+
+/// What is in the folder of the case's results and has a name that begins and ends as theirs, in no order.
+std::vector<std::filesystem::path> named_as_results(const std::filesystem::path& out, const JobCase& c) {
+  const std::filesystem::path prefix = out / result_prefix(c);
+  const std::string begin = prefix.filename().string(), end = kResultExtension;
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(end) && name.size() >= begin.size() + end.size())
+      files.push_back(entry.path());
+  }
+  return files;
+}
+
+/// The rank whose results have this name, if there can be one.
+std::optional<int> rank_of_result(const std::filesystem::path& file, const JobCase& c) {
+  const std::string name = file.filename().string();
+  const size_t begin = std::filesystem::path(result_prefix(c)).filename().string().size();
+  int rank = 0;
+  std::from_chars(name.data() + begin, name.data() + name.size(), rank);
+  if (rank < 0 || name != result_path("", c, rank).filename().string()) return std::nullopt;
+  return rank;
+}
 
 }  // namespace
 
@@ -46,20 +73,18 @@ std::filesystem::path result_path(const std::filesystem::path& out, const JobCas
 }
 
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c) {
-  const std::filesystem::path prefix = out / result_prefix(c);
-  const std::string begin = prefix.filename().string(), end = kResultExtension;
   std::map<int, std::filesystem::path> files;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size()) continue;
-    int rank = 0;
-    const char* last = name.data() + name.size() - end.size();
-    const auto [stop, error] = std::from_chars(name.data() + begin.size(), last, rank);
-    const bool is_number =
-        error == std::errc() && stop == last && std::to_string(rank) == std::string(name.data() + begin.size(), last);
-    if (is_number && rank >= 0) files.emplace(rank, entry.path());
-  }
+  for (const std::filesystem::path& file : named_as_results(out, c))
+    if (const auto rank = rank_of_result(file, c)) files.emplace(*rank, file);
+  std::vector<std::filesystem::path> ordered;
+  for (const auto& [rank, file] : files) ordered.push_back(file);
+  return ordered;
+}
+
+std::vector<std::filesystem::path> stray_result_files(const std::filesystem::path& out, const JobCase& c, int ranks) {
+  std::set<std::pair<int, std::filesystem::path>> files;
+  for (const std::filesystem::path& file : named_as_results(out, c))
+    if (const int rank = rank_of_result(file, c).value_or(-1); rank < 0 || rank >= ranks) files.emplace(rank, file);
   std::vector<std::filesystem::path> ordered;
   for (const auto& [rank, file] : files) ordered.push_back(file);
   return ordered;

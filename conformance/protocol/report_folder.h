@@ -68,6 +68,9 @@ std::string result_prefix(const JobCase& c);
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
 /// The existing result files of a case, by ascending rank. Empty if there are none.
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
+/// What is in the place of such files, "rank" and ".safetensors" with anything between them, and is of none of the
+/// `ranks`: by name, then by rank.
+std::vector<std::filesystem::path> stray_result_files(const std::filesystem::path& out, const JobCase& c, int ranks);
 /// Whether a file has the name of a result file: rank*.safetensors.
 bool is_result_file(const std::filesystem::path& file);
 

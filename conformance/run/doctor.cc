@@ -23,6 +23,7 @@
 #include "conformance/protocol/process.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule/schedule_source.h"
+#include "conformance/protocol/scratch_folder.h"
 #include "conformance/recording/judge_recording.h"
 #include "conformance/run/export_job.h"
 #include "conformance/run/steps.h"
@@ -298,7 +299,7 @@ class BackendExamination {
 
   std::string given_;
   Steps steps_;
-  const TemporaryFolder folder_;
+  const ScratchFolder folder_;
   BackendSpec spec_;
   BackendDescription backend_;
   Job job_{.seed = 1};

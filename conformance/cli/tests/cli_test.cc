@@ -29,6 +29,13 @@ std::map<std::string, std::string> result_files(const fs::path& folder) {
   return files;
 }
 
+TEST_F(Cli, AFileBeyondTheLimitOfTheShellIsTold) {
+  const conformance::ProcessResult result =
+      start({"schedule", "gpipe"}, {"sh", "-c", "ulimit -f 0; exec \"$@\" > printed", "sh"});
+  EXPECT_EQ(exit_code(result), 1);
+  EXPECT_EQ(result.output, "plumbline: standard output cannot be written\n");
+}
+
 TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const Refusals inputs = {

@@ -99,6 +99,43 @@ TEST_F(Hostile, AResultThatChangesAfterItsCaseWasDoneIsNotBelieved) {
   }
 }
 
+TEST_F(Hostile, AStrayFileBesideTheResultsIsAnErrorOfItsCase) {
+  for (const std::string name : {"rank-1", "rank99999999999999999999"}) {
+    const std::string said = "exact-mlp-sum/" + name + ".safetensors: no such rank; the job has 2 ranks: 0 to 1";
+    const conformance::ProcessResult result =
+        run(tampered("cp $f $(dirname $f)/" + name + ".safetensors"), "exact-mlp-[ms]*");
+    EXPECT_EQ(exit_code(result), 1) << result.output;
+    EXPECT_TRUE(has(result, said)) << result.output;
+    EXPECT_EQ(verdicts()["exact-mlp-mean gpipe"].at("status"), "pass") << result.output;
+    const conformance::ProcessResult checked = start({"check", report("r")});
+    EXPECT_EQ(times(checked.output, said), 1u) << checked.output;
+    EXPECT_FALSE(has(checked, "no run of run.json leaves such a file")) << checked.output;
+  }
+}
+
+TEST_F(Hostile, DoctorLeavesNothingWhenASignalEndsIt) {
+  const std::string backend = scripted("touch begun; exec sleep 1000");
+  const conformance::ProcessResult result =
+      start({"doctor", "--backend", backend},
+            {"sh", "-c",
+             "mkdir t; TMPDIR=$PWD/t \"$@\" & p=$!; until test -e begun; do sleep 0.02; done; ls t | wc -l; "
+             "kill -TERM $p; wait $p; echo \"code $?\"; ls t",
+             "sh"});
+  EXPECT_TRUE(has(result, "\n1\n")) << "a folder: " << result.output;
+  EXPECT_TRUE(result.output.ends_with("code 143\n")) << result.output;
+}
+
+TEST_F(Cli, ASignalLeavesNoFilesOfMpirun) {
+  if (!with_mpi()) GTEST_SKIP();
+  const conformance::ProcessResult result =
+      start({"run", "--transport", "mpi", "--ranks", "2", "--case", "exact-*", "--report", report("r")},
+            {"sh", "-c",
+             "mkdir t; export TMPDIR=$PWD/t OMPI_MCA_btl_vader_backing_directory=$PWD/t; \"$@\" > log 2>&1 & p=$!; "
+             "until ls t | grep -q vader_segment; do sleep 0.02; done; kill -TERM $p; wait $p; echo \"code $?\"; ls t",
+             "sh"});
+  EXPECT_TRUE(result.output.ends_with("code 143\n")) << result.output;
+}
+
 TEST_F(Hostile, AResultThatIsWrittenAgainAsItWasPasses) {
   const std::string body = "if [ $1 != run ]; then exec '" + host_ +
                            "' \"$@\"; fi\nf=$5/gpipe/exact-mlp-sum/rank0.safetensors\n'" + host_ +

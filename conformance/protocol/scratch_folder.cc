@@ -1,0 +1,63 @@
+#include "conformance/protocol/scratch_folder.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "conformance/protocol/after_fork.h"
+#include "runtime/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+std::atomic<int> held{-1};
+std::atomic<pid_t> keeper{-1};
+
+[[noreturn]] void become_keeper(const char* folder, int end) {
+  setsid();  // out of the reach of Ctrl-C
+  reset_signals();
+  block_signals();
+  prctl(PR_SET_NAME, "plumb-keeper");
+  close_others({end, -1, -1, -1});
+  for (int i = 0; i < 3; ++i) open("/dev/null", O_RDWR);  // the standard descriptors of rm; `end` may be one of them
+  char byte;
+  read_fully(end, &byte, 1);
+  execlp("rm", "rm", "-rf", "--", folder, nullptr);
+  _exit(127);
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder() {
+  std::array<int, 2> ends;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot create a pipe: ") + std::strerror(errno));
+  const pid_t child = fork_alone();
+  if (child == 0) become_keeper(folder_.path().c_str(), ends[0]);
+  const int error = errno;
+  close(ends[0]);
+  if (child < 0) {
+    close(ends[1]);
+    throw Error(std::string("cannot create a process: ") + std::strerror(error));
+  }
+  held = ends[1];
+  keeper = child;
+}
+
+ScratchFolder::~ScratchFolder() { remove(); }
+
+int ScratchFolder::lifeline() { return held; }
+
+void ScratchFolder::remove() {
+  if (const int end = held.exchange(-1); end >= 0) close(end);
+  if (const pid_t child = keeper.exchange(-1); child > 0)
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+}  // namespace plumbline::conformance

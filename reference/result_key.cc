@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 
 namespace plumbline::reference {
 namespace {
@@ -74,7 +75,7 @@ std::string to_string(const ResultKey& key) {
 
 ResultKey parse_result_key(const std::string& text) {
   const auto refuse = [&]() -> InputError {
-    return InputError("result key `" + one_line(text) +
+    return InputError("result key `" + shortened(one_line(text)) +
                       "` is not <step>/<kind>/<stage>/<microbatch>/<name> (kinds: forward, output, loss, backward, "
                       "partial, input-grad, hook-calls, accumulated, grad, grad-norm, buffer, param, optimizer-state)");
   };

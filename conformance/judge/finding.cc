@@ -7,6 +7,7 @@
 
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 #include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
@@ -128,7 +129,7 @@ std::string stages_text(const std::vector<int>& stages) {
 }
 
 std::string sentence(const Difference& d) {
-  std::string text = place(d.key) + ": " + std::string(noun(d.key.kind)) + " `" + d.key.name + "`";
+  std::string text = place(d.key) + ": " + std::string(noun(d.key.kind)) + " `" + shortened(d.key.name) + "`";
   if (!d.stages.empty()) text += " of " + stages_text(d.stages);
   switch (d.what) {
     case DifferenceKind::Missing:

@@ -13,6 +13,7 @@
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -54,7 +55,7 @@ Finding judge_copies(Judge& judge, const reference::Case& c, const schedule::Sch
   finding.status = Status::Fail;  // also if the copies are equal as numbers, or both within their bounds
   const auto first = finding.first ? contested.find(to_string(finding.first->key)) : contested.end();
   const auto& [key, told] = first == contested.end() ? *contested.begin() : *first;
-  add_reason(finding, told.why);
+  add_reason(finding, shortened(told.why));
   if (told.other) add_reason(finding, "judged: that of " + (wrong.contains(key) ? told.kept_from : told.other_from));
   return finding;
 }
@@ -108,7 +109,7 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
     name_empty_file(finding, ranks);
   } catch (const std::exception& error) {
     finding.status = Status::Error;
-    finding.reason = one_line(graph::error_text(error));
+    finding.reason = shortened(one_line(graph::error_text(error)));
   }
   if (finding.reason.empty()) finding.reason = note;
   return finding;

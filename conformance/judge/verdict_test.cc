@@ -34,6 +34,13 @@ TEST(Verdict, SentenceOfTheFirstDifference) {
   EXPECT_TRUE(sentence(verdict).ends_with("got 4.004 (and 2 more tensors) [demoted]")) << sentence(verdict);
 }
 
+TEST(Verdict, ALongNameOfATensorIsShortened) {
+  const std::string name(600, 'x');
+  EXPECT_EQ(sentence(verdict_of({}, {{"0/grad/-/-/" + name, f32({1}, {1})}})),
+            "FAIL exact-mlp x 1f1b: step 0: gradient `" + name.substr(0, 500) +
+                "... (100 more characters)` f32[1] was not expected");
+}
+
 TEST(Verdict, StatesTheUlpsBetweenValuesThatShouldHaveTheSameBits) {
   const auto sentence_for = [](const char* dtype, std::vector<uint16_t> bits, std::vector<uint16_t> wrong) {
     const auto tensor = [&](const std::vector<uint16_t>& values) {

@@ -14,6 +14,7 @@
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -40,7 +41,7 @@ class EventReader {
       if (!in_long_line_ && line.starts_with(kEventPrefix)) {
         on_event_(parse_event(line.substr(kEventPrefix.size())));
       } else {
-        if (hidden_.empty() && hides_event(line)) hidden_ = one_line(line);
+        if (hidden_.empty() && hides_event(line)) hidden_ = shortened(one_line(line));
         log_.add(line);
         log_.add("\n");
       }
@@ -249,12 +250,14 @@ std::string clause_on_hidden_event(const JobResult& result) {
 std::string reason_of(const JobResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
-      return text->substr(at, text->find('\n', at) - at);
+      return shortened(std::string_view(*text).substr(at, text->find('\n', at) - at));
   if (result.timed_out) {
     const std::string lack = lack_of_room();
     return result.ending + (lack.empty() ? "" : "; " + lack);
   }
-  const auto with_ending = [&](const std::string& reason) { return one_line(reason) + " (" + result.ending + ")"; };
+  const auto with_ending = [&](const std::string& reason) {
+    return shortened(one_line(reason)) + " (" + result.ending + ")";
+  };
   const std::vector<std::string> lines = lines_of(result.errors);
   if (const auto line = std::ranges::find_if(lines, names_an_exception); line != lines.end()) return with_ending(*line);
   if (const std::string cause = torchruns_root_cause(lines); !cause.empty()) return with_ending(cause);
@@ -319,7 +322,7 @@ JobEvent parse_event(std::string_view line) {
   };
   event.throughput = accept("throughput ");
   const auto unknown = [&] {
-    const std::string quoted = "'" + std::string(whole) + "'";
+    const std::string quoted = "'" + shortened(one_line(whole)) + "'";  // with no NUL, which would end it
     if (whole.find(kEventPrefix) != whole.npos)
       throw RepeatedEvent("two events on one line, " + quoted + kTwoProcesses);
     throw BadEvent("unknown event " + quoted);
@@ -330,7 +333,7 @@ JobEvent parse_event(std::string_view line) {
   event.done = accept(" done");
   if (!event.throughput && accept(" failed: ")) {
     event.done = !line.empty();
-    event.failed = one_line(std::string(line));
+    event.failed = shortened(one_line(line));
     line = {};
   }
   if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty()) unknown();
@@ -361,7 +364,7 @@ BackendDescription CommandBackend::describe() const {
   try {
     return parse_description(text, spec_.name + ": describe");
   } catch (const InputError& error) {
-    throw BackendError(one_line(error.what()));
+    throw BackendError(shortened(one_line(error.what())));
   }
 }
 
@@ -370,7 +373,7 @@ std::vector<std::optional<PlanAnswer>> CommandBackend::plan(const Job& job, cons
   try {
     return parse_plan(text, job, spec_.name + ": plan");
   } catch (const InputError& error) {
-    throw BackendError(one_line(error.what()));
+    throw BackendError(shortened(one_line(error.what())));
   }
 }
 
@@ -418,7 +421,7 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
       result.ending = limits.due().reason;
     }
   } catch (const BadEvent& error) {
-    result.ending = one_line(error.what());
+    result.ending = shortened(one_line(error.what()));
     result.repeated_event = dynamic_cast<const RepeatedEvent*>(&error) != nullptr;
   }
   result.any_event = any_event;

@@ -14,6 +14,7 @@
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/testing/refusal.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -83,7 +84,7 @@ TEST(JobEvents, AnythingElseIsRefused) {
                                  "throughput3 done",
                                  "step 3 done",
                                  "case 3 done\ncase 4 done"}) {
-    EXPECT_EQ(testing::failure([&] { parse_event(line); }), "unknown event '" + line + "'");
+    EXPECT_EQ(testing::failure([&] { parse_event(line); }), "unknown event '" + one_line(line) + "'");
   }
 }
 
@@ -268,6 +269,21 @@ TEST(ReasonOf, OfANoticeOfMpirunTheFirstSentenceCounts) {
   EXPECT_EQ(reason("a warning\n" + ended + frame + killed + "\n" + frame), killed + " (code 1)");
   EXPECT_EQ(reason(frame + "RuntimeError: in a box\n" + frame + "last\n"), "RuntimeError: in a box (code 1)");
   EXPECT_EQ(reason("name value\n" + frame + "a 1\nfatal\n"), "fatal (code 1)") << "a single line of dashes";
+}
+
+TEST(JobEvents, ANulDoesNotEndTheMessage) {
+  EXPECT_EQ(testing::failure([] { parse_event(std::string_view("case 3 done\0 or not", 18)); }),
+            "unknown event 'case 3 done\\x00 or no'");
+}
+
+TEST_F(CommandBackendTest, LongReasonsOfTheBackendAreShortened) {
+  const std::string most(500, 'x'), rest = "... (2500 more characters)";
+  const std::string reason = "$(head -c 3000 /dev/zero | tr '\\0' x)";
+  EXPECT_EQ(reason_of(run("echo " + reason + " >&2; exit 1")), most + rest + " (exited with code 1)");
+  EXPECT_EQ(reason_of(run("echo plumbline: " + reason + " >&2; exit 1")),
+            "plumbline: " + most.substr(11) + "... (2511 more characters)");
+  run("echo @plumbline case 0 begins; echo @plumbline case 0 failed: " + reason);
+  EXPECT_EQ(events.back(), "case 0 failed: " + most + rest);
 }
 
 TEST_F(CommandBackendTest, AnAnswerIsReadWholeUpToItsLimit) {

@@ -10,6 +10,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 #include "runtime/transport/adverse_wire.h"
 
 namespace plumbline::conformance {
@@ -76,13 +77,11 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
-/// The beginning of `text` in quotes.
-std::string beginning_of(std::string_view text) {
-  constexpr size_t most = 60;
+/// The first words of `text` in quotes.
+std::string first_words(std::string_view text) {
   text = trimmed(text);
-  size_t end = std::min(text.size(), most);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // of UTF-8
-  return "\"" + one_line(text.substr(0, end)) + (end < text.size() ? "..." : "") + "\"";
+  const std::string_view kept = beginning_of(text, 60);
+  return "\"" + one_line(kept) + (kept.size() < text.size() ? "..." : "") + "\"";
 }
 
 /// The position of a JSON value at the end of `text`: on its own line, or after other text on a line. npos without one.
@@ -105,8 +104,8 @@ std::string stray_words(std::string_view printed, char bracket) {
   if (text.empty()) return "nothing on standard output" + expected;
   if (nlohmann::json::accept(text)) return {};
   if (const size_t at = json_at_the_end_of(text, bracket); at != std::string_view::npos)
-    return beginning_of(text.substr(0, at)) + " on standard output before the JSON" + expected;
-  if (text.front() != bracket) return beginning_of(text) + " on standard output is not JSON" + expected;
+    return first_words(text.substr(0, at)) + " on standard output before the JSON" + expected;
+  if (text.front() != bracket) return first_words(text) + " on standard output is not JSON" + expected;
   std::istringstream in{std::string(text)};
   try {
     nlohmann::json first;
@@ -114,7 +113,7 @@ std::string stray_words(std::string_view printed, char bracket) {
   } catch (const nlohmann::json::exception&) {
     return {};
   }
-  return beginning_of(text.substr(static_cast<size_t>(in.tellg()))) + " on standard output after the JSON" + expected;
+  return first_words(text.substr(static_cast<size_t>(in.tellg()))) + " on standard output after the JSON" + expected;
 }
 
 std::vector<reference::ResultKind> all_result_kinds() {
@@ -132,8 +131,8 @@ BackendDescription parse_description(std::string_view text, const std::string& s
   json.expect_only({"protocol", "name", "version", "features", "schedules", "delivers", "level", "models", "order",
                     "libtorch", "device", "wire"});
   BackendDescription description;
-  description.name = json["name"].text();
-  description.version = json["version"].text();
+  description.name = shortened(json["name"].text());
+  description.version = shortened(json["version"].text());
   if (const auto features = json.find("features")) description.features = features->texts();
   if (const JsonPlace schedules = json["schedules"]; schedules.json().is_string())
     schedules.one_of({"any"});
@@ -192,7 +191,7 @@ std::vector<std::optional<PlanAnswer>> parse_plan(std::string_view text, const J
     std::optional<PlanAnswer>& answer = answers[static_cast<size_t>(asked - job.cases.begin())];
     if (answer) item.refuse("a second answer for " + id + " x " + schedule);
     answer = {item["supported"].boolean(), ""};
-    if (const auto why = item.find("why")) answer->why = why->text();
+    if (const auto why = item.find("why")) answer->why = shortened(why->text());
     if (!answer->supported && answer->why.empty())
       item.fail("an object with a \"why\": the reason why it is not supported");
   }

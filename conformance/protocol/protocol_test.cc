@@ -33,6 +33,20 @@ TEST(Description, WhatMayBeLeftOut) {
   EXPECT_EQ(d.level, CaseLevel::Model);
 }
 
+TEST(Description, LongNamesAndReasonsAreShortened) {
+  const std::string text(600, 'x'), kept = std::string(500, 'x') + "... (100 more characters)";
+  const BackendDescription d =
+      parse_description(R"({"protocol": 1, "name": ")" + text + R"(", "version": ")" + text +
+                            R"(", "schedules": "any", "delivers": ["loss"], "level": "stage"})",
+                        "b");
+  EXPECT_EQ(d.name, kept);
+  EXPECT_EQ(d.version, kept);
+  const Job job{.cases = {{"mlp", "gpipe"}}};
+  const auto answers =
+      parse_plan(R"([{"id": "mlp", "schedule": "gpipe", "supported": false, "why": ")" + text + "\"}]", job, "b");
+  EXPECT_EQ(answers.at(0)->why, kept);
+}
+
 const char* const kOwnDescription = R"({"protocol": 1, "name": "n", "version": "v", "schedules": ["1F1B", "GPipe"],
   "delivers": ["forward", "grad"], "level": "own", "models": ["net", "net.2"]})";
 

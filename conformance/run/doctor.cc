@@ -35,6 +35,7 @@
 #include "runtime/text/join.h"
 #include "runtime/text/near_names.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 #include "runtime/transport/nccl/library.h"
 
 namespace plumbline::conformance {
@@ -285,7 +286,7 @@ class BackendExamination {
   std::string keys() {
     results_ = merge_results(read_rank_files(folder_.path(), files_));
     return std::to_string(results_.size()) + " can be read, the first is " +
-           (results_.empty() ? "none" : results_.begin()->first);
+           (results_.empty() ? "none" : shortened(results_.begin()->first));
   }
 
   std::string comparison() {

@@ -114,17 +114,16 @@ Value Memory::read_bits(const Held& held, const at::Tensor& tensor) {
   Value in_row = held.value;
   in_row.sizes = {count_of(held.layout.sizes)};
   Held other{.storage = held.storage,
-             .value = bits_of(in_row, flat, tensor.scalar_type()),
+             .value = bits_of(std::move(in_row), flat, tensor.scalar_type()),
              .layout = {begin / has, flat, {1}},
              .dtype = tensor.scalar_type()};
   return read(other, layout_of(tensor), tensor.scalar_type());
 }
 
-Value Memory::bits_of(const Value& value, const Sizes& flat, c10::ScalarType dtype) {
-  const auto before = value.picks ? bits_.end() : bits_.find(value.root);
-  if (before != bits_.end() && before->second.dtype == dtype) return before->second;
+Value Memory::bits_of(Value value, const Sizes& flat, c10::ScalarType dtype) {
+  if (!value.picks && value.source && value.source->dtype == dtype) return *value.source;
   Value bits = whole(terms_.add({"bits", type_text(dtype, flat), {term_of(value)}}), flat, dtype);
-  bits_.emplace(bits.root, value);
+  bits.source = std::make_shared<const Value>(std::move(value));
   return bits;
 }
 

@@ -78,7 +78,7 @@ class Memory {
   /// The same where the tensor has another element type than the held value.
   Value read_bits(const Held& held, const at::Tensor& tensor);
   /// A value in one row as elements of another type, also in one row. The bits of bits are the value itself.
-  Value bits_of(const Value& value, const Sizes& flat, c10::ScalarType dtype);
+  Value bits_of(Value value, const Sizes& flat, c10::ScalarType dtype);
   /// The value of a tensor whose memory has `value`: conjugated or negated if the tensor is marked so.
   Value marked(const at::Tensor& tensor, Value value);
   Value constant(const at::Tensor& tensor);
@@ -90,7 +90,6 @@ class Memory {
   std::pmr::unsynchronized_pool_resource nodes_;  ///< of the maps: storages come and go with each operator
   std::pmr::unordered_map<const c10::StorageImpl*, Held> held_{&nodes_};
   std::pmr::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_{&nodes_};  ///< the last that begins so
-  std::unordered_map<TermId, Value, TermIdHash> bits_;                                      ///< by the term of its bits
   size_t sweep_at_ = 4096;
   int64_t unseen_writes_ = 0;
 };

@@ -53,6 +53,8 @@ TEST_F(RecorderTerms, ComplexNumbersAreThoseOfTheirOperators) {
   EXPECT_EQ(term(at::view_as_real(z)), term(x_.reshape({3, 2})));
   EXPECT_EQ(term(at::view_as_real(twice).clone()), term(at::view_as_real(twice)));
   EXPECT_NE(term(at::view_as_real(twice)), term(at::view_as_real(twice).select(1, 0)));
+  const at::Tensor y = x_.abs(), copied = at::view_as_complex(y.reshape({3, 2})).clone();
+  EXPECT_EQ(term(at::view_as_real(copied)), term(y.reshape({3, 2}))) << "bits of bits";
   // In numbers these are equal.
   EXPECT_TRUE(at::equal(twice, at::mul(z, 2)));
   EXPECT_NE(term(at::view_as_real(twice)), term(at::view_as_real(at::mul(z, 2))));

@@ -36,6 +36,8 @@ struct Value {
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   /// Not empty: every element is this number. Then the root has these sizes.
   std::string number = {};
+  /// Not null: the root is the bits of this value, which has another type and lies in one row.
+  std::shared_ptr<const Value> source = {};
 };
 
 /// All elements of a term with these sizes.

@@ -37,6 +37,10 @@ const std::map<std::string, std::string>& reasons() {
       // Buffers that are read, or that would have to be proven sums.
       {"reads-buffer", "micro-batches weight otherwise"},
       {"exact-convolution", "running_sum is updated"},
+      // Types are kept by element of the memory's own type, and complex numbers are views of pairs.
+      {"complex", "elements that no operator wrote"},
+      {"exact-complex", "elements that no operator wrote"},
+      {"exact-conjugated", "elements that no operator wrote"},
       // The program takes another way for a micro-batch.
       {"exact-attention-lengths", "runs another operator here"},
   };

@@ -29,6 +29,11 @@ def real(*shape):
     return lambda random: random.uniform(0.2, 1.5, shape) * random.choice([-1, 1], shape)
 
 
+def pairs(*shape):
+    """As complex numbers."""
+    return lambda random: real(*shape)(random) + 1j * real(*shape)(random)
+
+
 def positive(*shape):
     return lambda random: random.uniform(0.5, 1.5, shape)
 
@@ -57,6 +62,7 @@ HEADS = dict(query=real(2, 4, 3, 6), key=real(2, 4, 5, 6), value=real(2, 4, 5, 3
 
 # The arguments of calls.
 CALLS = {
+    "aten::_conj": [dict(self=pairs(3, 4))],
     "aten::abs": [dict(self=real(3, 4))],
     "aten::add.Tensor": [
         dict(self=real(3, 4), other=real(4), alpha=1), dict(self=real(3, 1), other=real(2, 1, 4), alpha=-2.5),
@@ -124,9 +130,14 @@ CALLS = {
     ],
     "aten::tanh": [dict(self=real(3, 4))],
     "aten::to.dtype": [dict(self=real(3, 4), dtype="F64")],
+    "aten::view_as_complex": [dict(self=real(3, 4, 2))],
+    "aten::view_as_real": [dict(self=pairs(3, 4))],
 }  # fmt: skip
-# No gradient flows through them, or not through these results.
-WITHOUT_GRADIENT = {"aten::detach", "aten::eq.Tensor", "aten::full"}
+# No gradient flows through them, or not through these results; test_derivatives_of_complex_numbers has those of complex ones.
+WITHOUT_GRADIENT = {
+    "aten::detach", "aten::eq.Tensor", "aten::full", "aten::_conj", "aten::view_as_complex", "aten::view_as_real",
+}  # fmt: skip
+DTYPE = {"aten::eq.Tensor": "BOOL", "aten::_conj": "C128", "aten::view_as_complex": "C128"}  # of others F64
 STATISTICS = ("running_mean", "running_var")
 
 
@@ -182,7 +193,7 @@ class Operators(unittest.TestCase):
         """No element has more than 1000 roundings, nor terms of more than about the largest element."""
         for op, arguments, words in each_call():
             with self.subTest(words):
-                dtype = "BOOL" if op == "aten::eq.Tensor" else "F64"
+                dtype = DTYPE.get(op, "F64")
                 found, wanted = results_of(OPERATORS[op](dtype, **arguments)), results_of(REFERENCES[op](**arguments))
                 self.assertEqual([x.shape for x in found], [x.shape for x in wanted])
                 for f, w in zip(found, wanted):
@@ -192,6 +203,14 @@ class Operators(unittest.TestCase):
                         continue
                     allowed = 1000 * 2.0**-53 * max(1, np.abs(w).max(initial=0))
                     self.assertTrue((np.abs(f - w) <= allowed).all(), f"{f} for {w}")
+
+    def test_derivatives_of_complex_numbers(self):
+        """The imaginary part changes its sign."""
+        as_complex, conj, as_real = (OPERATORS[f"aten::{name}"] for name in ("view_as_complex", "_conj", "view_as_real"))
+        weights = np.arange(1.0, 9.0).reshape(4, 2)
+        turned = lambda x: as_real("F64", self=conj("C128", self=as_complex("C128", self=x)))
+        gradient = jax.grad(lambda x: jnp.sum(weights * turned(x)))(jnp.ones((4, 2)))
+        self.assertEqual(gradient.tolist(), (weights * [1, -1]).tolist())
 
     def test_derivatives(self):
         """Central differences of the reference along a random direction are off by h^2 / 6 times a third derivative, and by

@@ -138,6 +138,7 @@ def mse_loss(self, target, reduction):
 
 
 REFERENCES = {
+    "aten::_conj": lambda self: self.real - 1j * self.imag,
     "aten::abs": each(abs),
     "aten::add.Tensor": lambda self, other, alpha: self + alpha * other,
     "aten::avg_pool2d": avg_pool2d,
@@ -171,6 +172,8 @@ REFERENCES = {
     "aten::sum.dim_IntList": lambda self, dim, keepdim: self.sum(tuple(dim) or None, keepdims=keepdim),
     "aten::tanh": each(math.tanh),
     "aten::to.dtype": lambda self, dtype: self,
+    "aten::view_as_complex": lambda self: self[..., 0] + 1j * self[..., 1],
+    "aten::view_as_real": lambda self: np.array([self.real, self.imag]).transpose(*range(1, self.ndim + 1), 0),
 }
 
 

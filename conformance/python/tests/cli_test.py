@@ -89,7 +89,7 @@ class CommandLine(InFolder):
     def test_a_misspelt_word_in_a_class(self):
         for attributes, part in (
             ({"steps": ("train", "training")}, "Mine.steps: 'training' is none of the 7 words; nearest: train, "),
-            ({"operators": ("linear",)}, "Mine.operators: 'linear' is none of the 34 words; nearest: aten::linear, "),
+            ({"operators": ("linear",)}, "Mine.operators: 'linear' is none of the 37 words; nearest: aten::linear, "),
             ({"losses": "mean"}, "Mine.losses: 'mean' is none of the 4 words; nearest: mse, "),
             ({"dtypes": ["f32"]}, "Mine.dtypes: 'f32' is none of the 4 words; nearest: F32, "),
             ({"extras": ("loss-divisor",)}, "Mine.extras: 'loss-divisor' is none of the 11 words; nearest: loss_divisor, "),

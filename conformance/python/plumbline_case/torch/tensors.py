@@ -29,10 +29,13 @@ def to_torch(stored):
 
 
 def to_numpy(tensor):
-    tensor = tensor.detach().cpu()
-    tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor.resolve_neg()
-    tensor = tensor.contiguous()
+    tensor = tensor.detach().cpu().contiguous()
     return tensor.view(torch.int16).numpy().view("<u2") if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def in_pairs(tensor):
+    """Complex numbers as pairs of real ones along a new last dimension, as results hold them."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def read_tensors(path):
@@ -49,7 +52,7 @@ class Results(results.Results):
     """{key: tensor}; put() copies the present values."""
 
     def put(self, step, kind, stage, microbatch, name, tensor):
-        self[results.key(step, kind, stage, microbatch, name)] = tensor.detach().clone()
+        self[results.key(step, kind, stage, microbatch, name)] = in_pairs(tensor.detach()).clone()
 
     def write(self, path):
         """Writes the file atomically."""

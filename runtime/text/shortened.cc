@@ -5,6 +5,9 @@
 namespace plumbline {
 namespace {
 
+/// No note of what is left out is longer.
+constexpr size_t kNote = 48;
+
 bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 }  // namespace
@@ -16,8 +19,8 @@ std::string_view beginning_of(std::string_view text, size_t most) {
 }
 
 std::string shortened(std::string_view text, size_t most) {
+  if (text.size() <= most + kNote) return std::string(text);
   const std::string_view kept = beginning_of(text, most);
-  if (kept.size() == text.size()) return std::string(text);
   const auto left = text.size() - kept.size() - std::ranges::count_if(text.substr(kept.size()), continues_a_character);
   std::string line(kept);
   line += "... (" + std::to_string(left) + " more characters)";

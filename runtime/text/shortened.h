@@ -10,7 +10,8 @@ namespace plumbline {
 /// Whole UTF-8 characters from the beginning of `text`, at most `most` bytes.
 std::string_view beginning_of(std::string_view text, size_t most);
 
-/// `text`, or its beginning, an ellipsis and the number of characters that are left out.
+/// `text`, or its beginning, an ellipsis and the number of characters that are left out. A text little longer than
+/// `most` stays whole, so that one that was shortened is not shortened again.
 std::string shortened(std::string_view text, size_t most = 500);
 
 }  // namespace plumbline

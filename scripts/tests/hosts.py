@@ -45,6 +45,11 @@ def require(programs, packages):
         raise unittest.SkipTest('only root may make network namespaces')
 
 
+def require_open_mpi(why):
+    if 'Open MPI' not in subprocess.run(['mpirun', '--version'], capture_output=True, text=True).stdout:
+        raise unittest.SkipTest(why)
+
+
 def two_hosts(test, names, network, folder):
     """Two hosts with these names, connected, until the end of the class `test`. `network` is the begin of their addresses,
     such as "10.77.0"; `folder` is theirs in common."""

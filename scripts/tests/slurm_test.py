@@ -28,8 +28,7 @@ class Slurm(unittest.TestCase):
     def setUpClass(cls):
         hosts.require(['slurmctld', 'slurmd', 'srun', 'munged', 'mpirun'],
                       'slurmctld, slurmd, slurm-client, slurm-wlm-basic-plugins, munge, libpmix2')
-        if 'Open MPI' not in subprocess.run(['mpirun', '--version'], capture_output=True, text=True).stdout:
-            raise unittest.SkipTest("srun's PMIx is Open MPI's")
+        hosts.require_open_mpi("srun's PMIx is Open MPI's")
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
@@ -125,19 +124,21 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE
         self.assertEqual(ran.returncode, 1, ran.stdout)
         self.assertRegex(ran.stdout, r'repeat: srun --mpi=pmix -N 2 -n 4 ')
 
+    def with_fault(self, fault, seconds):
+        """A run of one case in which rank 3 has this fault below MPI."""
+        faulty = SRUN + f' env HOSTILE_MPI="{fault} 3" LD_PRELOAD={LIBRARY}'
+        return self.allocated(PROGRAM, 'run', '--launcher', faulty, '--ranks', '4', '--case', 'exact-mlp-sum', '--schedule', 'gpipe',
+                              '--timeout', str(seconds), '--report', fault)
+
     @unittest.skipUnless(LIBRARY, 'HOSTILE_MPI_FILE names no library of faults')
     def test_a_killed_rank_is_named(self):
-        faulty = SRUN + f' env HOSTILE_MPI="killed-receiving 3" LD_PRELOAD={LIBRARY}'
-        ran = self.allocated(PROGRAM, 'run', '--launcher', faulty, '--ranks', '4', '--case', 'exact-mlp-sum', '--schedule', 'gpipe',
-                             '--timeout', '20', '--report', 'killed')
+        ran = self.with_fault('killed-receiving', 20)
         self.assertIn(ran.returncode, (1, 3), ran.stdout)
         self.assertRegex(ran.stdout, r'(?m)^(ERROR|NOT STARTED) .*srun: error: n2: task 3: Killed')
 
     @unittest.skipUnless(LIBRARY, 'HOSTILE_MPI_FILE names no library of faults')
     def test_a_stopped_rank_is_named(self):
-        faulty = SRUN + f' env HOSTILE_MPI="stopped 3" LD_PRELOAD={LIBRARY}'
-        ran = self.allocated(PROGRAM, 'run', '--launcher', faulty, '--ranks', '4', '--case', 'exact-mlp-sum', '--schedule', 'gpipe',
-                             '--timeout', '4', '--report', 'stopped')
+        ran = self.with_fault('stopped', 4)
         self.assertEqual(ran.returncode, 1, ran.stdout)
         self.assertRegex(ran.stdout, r'ranks 0, 1, 2 wait for rank 3, which left no events \(see ')
 

@@ -26,8 +26,7 @@ class TwoHosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         hosts.require(['mpirun'], 'openmpi-bin')
-        if 'Open MPI' not in subprocess.run(['mpirun', '--version'], capture_output=True, text=True).stdout:
-            raise unittest.SkipTest('the test starts remote ranks as Open MPI does')
+        hosts.require_open_mpi('the test starts remote ranks as Open MPI does')
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.outside = Path(cls.folder.name)

@@ -1,4 +1,4 @@
-"""How plumbline-case ends when a signal comes, or when nobody can read what it prints: in one line, and with nothing left."""
+"""Ends plumbline-case in one line, with nothing left, on a signal or where its output cannot be written."""
 
 import contextlib
 import os

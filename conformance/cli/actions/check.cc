@@ -38,6 +38,7 @@ int check(const CheckCommand& options) {
   for (const conformance::Verdict& verdict : result.verdicts)
     if (conformance::is_failure(verdict.finding.status)) failures.push_back(conformance::sentence(verdict));
   list(std::cout, failures, "\n");
+  list(std::cout, result.broken, "BROKEN ");
   for (const std::string& note : result.notes) std::cout << "note: " << note << '\n';
   if (result.beyond_profile > 0)
     std::cout << "note: " << result.beyond_profile << " runs are not in profile " << options.profile << '\n';

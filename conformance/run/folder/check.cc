@@ -24,11 +24,11 @@ bool chosen(const std::string& patterns, const std::string& id) {
   return patterns.empty() || matches_any(split_at_commas(patterns), id);
 }
 
-/// The recorded verdicts: report.json of a finished run, results.jsonl of an interrupted one.
-std::vector<Verdict> recorded_verdicts(const ReportFolder& folder) {
-  std::vector<Verdict> lines;
-  if (fs::exists(folder.verdict_log())) lines = read_jsonl(folder.verdict_log());
-  return fs::exists(folder.report()) ? read_report_json(folder.report()).verdicts : lines;
+/// What the run recorded: report.json of a finished run, the verdicts of results.jsonl of an interrupted one.
+RunReport recorded_report(const ReportFolder& folder) {
+  RunReport report;
+  if (fs::exists(folder.verdict_log())) report.verdicts = read_jsonl(folder.verdict_log());
+  return fs::exists(folder.report()) ? read_report_json(folder.report()) : report;
 }
 
 void require_transport(const ReportFolder& folder, const RunId& run) {
@@ -86,7 +86,7 @@ class Checker {
       : options_(options),
         folder_(options.folder),
         record_(read_run_record(folder_.run_record())),
-        recorded_(recorded_verdicts(folder_)),
+        recorded_(recorded_report(folder_)),
         backend_(record_.describe.empty()
                      ? BackendDescription()
                      : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
@@ -109,6 +109,7 @@ class Checker {
     if (result_.verdicts.empty())
       throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
                        options_.case_glob + "'");
+    result_.broken = recorded_.broken;
     strangers();
     if (options_.case_glob.empty()) look_for_extra_files();
     if (!options_.profile.empty()) compare_with_profile();
@@ -125,9 +126,9 @@ class Checker {
 
   void check(const PlannedRun& run, const RunArtifacts& artifacts) {
     // The last one: a case has two if its files changed after the first.
-    const auto said = std::find_if(recorded_.rbegin(), recorded_.rend(),
+    const auto said = std::find_if(recorded_.verdicts.rbegin(), recorded_.verdicts.rend(),
                                    [&](const Verdict& verdict) { return verdict.run == run.id; });
-    const bool is_recorded = said != recorded_.rend();
+    const bool is_recorded = said != recorded_.verdicts.rend();
     const bool any_file = std::any_of(artifacts.files.begin(), artifacts.files.end(),
                                       [](const fs::path& file) { return is_anything(file); });
     Verdict verdict;
@@ -188,7 +189,7 @@ class Checker {
 
   /// Verdicts on runs that were never planned.
   void strangers() {
-    for (const Verdict& verdict : recorded_)
+    for (const Verdict& verdict : recorded_.verdicts)
       if (std::none_of(record_.runs.begin(), record_.runs.end(),
                        [&](const PlannedRun& run) { return verdict.run == run.id; }))
         result_.problems.push_back(folder_.verdict_log().string() + ": a verdict on " +
@@ -225,7 +226,7 @@ class Checker {
   const CheckOptions& options_;
   const ReportFolder folder_;
   RunRecord record_;
-  std::vector<Verdict> recorded_;
+  RunReport recorded_;
   BackendDescription backend_;
   Judge judge_;
   std::set<fs::path> expected_files_;
@@ -244,6 +245,7 @@ int exit_code(const CheckResult& result) {
   if (!result.problems.empty()) return 2;
   RunReport report;
   report.verdicts = result.verdicts;
+  report.broken = result.broken;
   const int code = exit_code(report);
   return result.missing.empty() || code == 1 ? code : 1;
 }

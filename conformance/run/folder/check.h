@@ -26,6 +26,8 @@ struct CheckResult {
   /// Why the folder is not sound, a line each that names the file: a result that cannot be read or is missing, an
   /// unexpected file, a verdict that differs from the recorded one.
   std::vector<std::string> problems;
+  /// Failures outside of the cases that the run recorded (RunReport::broken).
+  std::vector<std::string> broken;
   /// Runs of the profile that the folder lacks, by name.
   std::vector<std::string> missing;
   /// How many passes are taken as recorded, since the run has deleted their results (`--keep failures`).
@@ -40,8 +42,8 @@ struct CheckResult {
 /// report.json or results.jsonl is malformed, a profile or case is unknown.
 CheckResult check_folder(const CheckOptions& options);
 
-/// 2 for problems; 1 for failures and for missing runs of the profile; 3 when a run was not run, or none passed; else
-/// 0.
+/// 2 for problems; 1 for failures, also outside of the cases, and for missing runs of the profile; 3 when a run was not
+/// run, or none passed; else 0.
 int exit_code(const CheckResult& result);
 
 }  // namespace plumbline::conformance

@@ -234,6 +234,20 @@ TEST_F(Check, ResultsOfFailuresAloneStay) {
   EXPECT_EQ(exit_code(check()), 2);
 }
 
+/// The launcher failed after its last case, for one: every result is there and right.
+TEST_F(Check, AFailureOutsideOfTheCasesIsTold) {
+  ASSERT_EQ(run(), 0);
+  const fs::path file = options_.report / "report.json";
+  std::string text = read_file(file);
+  const std::string none = "\"broken\": []";
+  ASSERT_NE(text.find(none), std::string::npos);
+  write_file(file, text.replace(text.find(none), none.size(), "\"broken\": [\"2 ranks failed: exit code 9\"]"));
+  const CheckResult result = check();
+  EXPECT_EQ(result.problems, std::vector<std::string>{});
+  EXPECT_EQ(result.broken, std::vector<std::string>{"2 ranks failed: exit code 9"});
+  EXPECT_EQ(exit_code(result), 1);
+}
+
 TEST_F(Check, WaivedFailuresAreExpectedAndPassesAreNot) {
   options_.mutant = "drop-last-microbatch";
   options_.selection.schedules = "1f1b";

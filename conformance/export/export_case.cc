@@ -73,7 +73,9 @@ class CaseFiles {
     if (programs_.programs().empty()) throw InputError("export: case " + case_.id + " has no train and no eval step");
     programs_.add_tensors(tensors_);
     for (const auto& [name, tensor] : begin_.optimizer) tensors_.emplace("optimizer/" + name, graph::to_host(tensor));
-    std::filesystem::create_directories(folder);
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) throw WriteError("cannot create " + folder.string() + ": " + failed.message());
     write_file(folder / "case.json", json_layout(case_json(std::move(steps))));
     write_file(folder / "program.json", json_layout(programs_.to_json()));
     write_file(folder / "schedule.csv", schedule::to_csv(schedule_));

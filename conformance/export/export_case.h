@@ -18,7 +18,7 @@ inline constexpr const char* kProgramFormat = "plumbline-program/1";
 /// Writes the case, with its model cut into the stages of `schedule`, into `folder`, which is created if necessary;
 /// files of the same names are overwritten. On one machine the same arguments give the same bytes. Throws InputError if
 /// the case cannot be exported (no train or eval step, an operator outside the opset, an in-place change without a
-/// functional form), before anything is written, or if a file cannot be written.
+/// functional form), before anything is written, and WriteError if a file cannot be written.
 void export_case(const reference::Case& c, const schedule::Schedule& schedule, uint64_t seed,
                  const std::filesystem::path& folder);
 

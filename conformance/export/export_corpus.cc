@@ -112,6 +112,8 @@ std::vector<ExportedCase> export_cases(const ExportRequest& request,
       ExportedCase exported{.id = c.id, .schedule = name_of(chosen), .truth = c.truth};
       try {
         export_one(c, chosen, request, exported);
+      } catch (const WriteError&) {
+        throw;  // no reason to call the case refused
       } catch (const InputError& error) {
         exported.refused = error.what();
       }

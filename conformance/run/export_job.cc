@@ -10,6 +10,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/error.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::conformance {
 
@@ -30,6 +31,8 @@ std::string export_for_job(JobCase& item, const Job& job, int microbatches, cons
   item.csv.clear();  // it is in the folder
   try {
     export_case(c, schedule, job.seed, out / item.folder);
+  } catch (const WriteError&) {
+    throw;  // no reason to call the case unsupported
   } catch (const InputError& error) {
     return std::string("it cannot be exported: ") + error.what();
   }

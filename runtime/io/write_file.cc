@@ -10,14 +10,13 @@
 #include <string>
 #include <system_error>
 
-#include "runtime/error.h"
 #include "runtime/io/regular_file.h"
 
 namespace plumbline {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
-  throw InputError("cannot write " + path.string() + ": " + reason);
+  throw WriteError("cannot write " + path.string() + ": " + reason);
 }
 
 /// Writes all bytes and closes the descriptor. Returns the reason of a failure.

@@ -107,6 +107,28 @@ TEST(BackendFile, ErrorsNameTheLine) {
   }
 }
 
+/// toml++ recurses into the tables of such a key: a file of some 100 KiB would end the stack.
+TEST(BackendFile, AKeyHasAtMost32Parts) {
+  const auto parts = [](int count, const std::string& part) {
+    std::string key = part;
+    for (int i = 1; i < count; ++i) key += " . " + part;
+    return key;
+  };
+  const auto refused = [](const std::string& text) {
+    return testing::refusal([&] { parse_backend_file("\n" + text, "b.toml"); });
+  };
+  const std::string deep = "b.toml:2: a key has more than 32 parts; a.b.c has 3", unknown = "b.toml:2: 'a' is unknown";
+  EXPECT_EQ(refused(parts(1000000, "a") + " = 1"), deep);
+  EXPECT_EQ(refused("[" + parts(1000000, "a") + "]"), deep);
+  EXPECT_EQ(refused("x = {" + parts(33, "'a'") + " = 1}"), deep);
+  EXPECT_EQ(refused("x = [{y = 1}, {" + parts(33, "\"a\"") + " = 1}]"), deep);
+  testing::expect_line(refused(parts(32, "a") + " = 1"), unknown);
+  // Dots elsewhere are no parts.
+  const std::string dots(100, '.');
+  testing::expect_line(refused("a = ['" + dots + "', \"\\\"" + dots + "\"] # " + dots + "\n#" + dots), unknown);
+  testing::expect_line(refused("a = '''\n'" + dots + "'''\nb = \"\"\"\"" + dots + "\n" + dots + "\"\"\""), unknown);
+}
+
 TEST(BackendCommand, IsSplitAsAShellDoes) {
   EXPECT_EQ(read_backend("python3 -u 'my adapter.py' \"a \\\" b\" c\\ d ''").argv,
             (Words{"python3", "-u", "my adapter.py", "a \" b", "c d", ""}));

@@ -33,6 +33,38 @@ std::string accepted(const std::vector<std::string>& words, std::string_view ask
   return words.size() <= kMany ? "expected one of " + join(words) : "nearest: " + join(near_names(words, asked));
 }
 
+/// The index behind the string that begins at `begin`; one of a line ends there at the latest.
+size_t end_of_string(std::string_view text, size_t begin) {
+  const char quote = text[begin];
+  const std::string three(3, quote);
+  const bool is_of_lines = text.substr(begin, 3) == three;
+  const std::string_view mark = std::string_view(three).substr(0, is_of_lines ? 3 : 1);
+  for (size_t i = begin + mark.size(); i < text.size(); ++i) {
+    if (text.substr(i, mark.size()) == mark) return i + mark.size();
+    if (!is_of_lines && text[i] == '\n') return i;
+    if (quote == '"' && text[i] == '\\') ++i;
+  }
+  return text.size();
+}
+
+/// toml++ limits how deep values are nested, but not how deep the tables of a dotted key are, into which it recurses.
+void expect_short_keys(std::string_view text, const std::string& file) {
+  constexpr int kMostParts = 32;
+  int dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"' || text[i] == '\'') {
+      i = end_of_string(text, i) - 1;
+    } else if (text[i] == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (text[i] != '.') {
+      if (std::string_view("\n=,[]{}").find(text[i]) != std::string_view::npos) dots = 0;
+    } else if (++dots == kMostParts) {
+      throw InputError(file + ":" + std::to_string(1 + std::ranges::count(text.substr(0, i), '\n')) +
+                       ": a key has more than " + std::to_string(kMostParts) + " parts; a.b.c has 3");
+    }
+  }
+}
+
 }  // namespace
 
 std::string TomlPlace::where() const { return place(file_, node_->source()); }
@@ -104,6 +136,7 @@ size_t TomlPlace::one_of(const std::vector<std::string>& words) const {
 }
 
 toml::table parse_toml(const std::string& text, const std::string& file) try {
+  expect_short_keys(text, file);
   return toml::parse(text, file);
 } catch (const toml::parse_error& error) {
   throw InputError(one_line(place(file, error.source()) + ": not TOML: " + std::string(error.description())));

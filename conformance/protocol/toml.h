@@ -60,7 +60,8 @@ class TomlPlace {
   std::string name_;
 };
 
-/// Parses `text`. `file` names the text in errors. Throws InputError of one line for invalid TOML.
+/// Parses `text`. `file` names the text in errors. Throws InputError of one line for invalid TOML, and for a key of
+/// more than 32 parts.
 toml::table parse_toml(const std::string& text, const std::string& file);
 
 }  // namespace plumbline::conformance

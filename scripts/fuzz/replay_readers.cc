@@ -85,16 +85,29 @@ std::string changed(std::string text, const std::vector<std::string>& others, st
   return text;
 }
 
-/// 64 KiB each, of the shortest values, nested and in lists: what takes the most memory for a byte.
+/// 64 KiB each of the shortest values, nested and in lists: what takes the most memory for a byte; and nests that are
+/// deeper than the stack, for a reader that calls itself for each level.
 std::vector<std::string> dense_texts() {
-  const auto many = [](std::string text, const char* part, const char* end) {
-    while (text.size() < (size_t{1} << 16)) text += part;
+  const auto many = [](std::string text, const char* part, const char* end, size_t bytes = size_t{1} << 16) {
+    while (text.size() < bytes) text += part;
     return text + end;
   };
-  return {many("", "[", ""),       many("[0", ",0", "]"),   many("[[]", ",[]", "]"),
-          many("[{}", ",{}", "]"), many("", "{\"\":", ""),  many("{\"a\":0", ",\"a\":0", "}"),
-          many("", "\n", ""),      many("", "0,", ""),      many("a,0\n", "0,\n", ""),
-          many("", "[[a]]\n", ""), many("a=[", "[],", "]"), many("", "a.", "a=0"),
+  constexpr size_t kDeep = size_t{1} << 22;
+  return {many("", "[", "", kDeep),
+          many("", "{\"\":", "", kDeep),
+          many("", "a.", "a=0", kDeep),
+          many("", "[", ""),
+          many("[0", ",0", "]"),
+          many("[[]", ",[]", "]"),
+          many("[{}", ",{}", "]"),
+          many("", "{\"\":", ""),
+          many("{\"a\":0", ",\"a\":0", "}"),
+          many("", "\n", ""),
+          many("", "0,", ""),
+          many("a,0\n", "0,\n", ""),
+          many("", "[[a]]\n", ""),
+          many("a=[", "[],", "]"),
+          many("", "a.", "a=0"),
           many("", "0\n", "")};
 }
 
@@ -149,7 +162,13 @@ int main(int argc, char** argv) {
     std::fputs("usage: replay_readers CORPUS CHANGES SEED\n", stderr);
     return 2;
   }
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, tell_and_die);
+  static std::array<char, 1 << 16> stack;  // for the end of the other one
+  const stack_t other{.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+  sigaltstack(&other, nullptr);
+  struct sigaction action{};
+  action.sa_handler = tell_and_die;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, nullptr);
 #ifndef __SANITIZE_ADDRESS__
   const size_t most = mapped_bytes() + (size_t{1} << 30);  // no file here is larger than some KiB
   const rlimit memory{most, most};

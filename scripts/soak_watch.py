@@ -48,9 +48,10 @@ class Usage:
         if runs >= FEWEST_FOR_MEMORY and has_grown(*memory):
             return f'memory grew from {memory[0] / 2**20:.0f} to {memory[1] / 2**20:.0f} MiB'
         for what, index in (('open files', 1), ('child processes', 2)):
-            most = [max(sample[index] for sample in part) for part in (before, after)]
-            if most[1] > most[0] + 4:
-                return f'{what} grew from {most[0]} to {most[1]}'
+            most = max(sample[index] for sample in before)
+            usual = statistics.median_high(sample[index] for sample in after)  # while a process starts, there are more
+            if usual > most + 4:
+                return f'{what} grew from {most} to {usual}'
         return ''
 
 

@@ -1,7 +1,8 @@
 // Faults of one rank below an MPI program, by MPI's profiling interface: a library that is preloaded into the ranks,
 // with HOSTILE_MPI="FAULT RANK" or "FAULT RANK MESSAGE"; MESSAGE counts from 1, and is the fourth by default.
 //
-//   killed-at-start, killed-sending, killed-receiving, killed-at-the-end    by SIGKILL
+//   killed-at-start, killed-sending, killed-at-the-end                      by SIGKILL
+//   killed-receiving                                                        likewise, waiting after its first message
 //   stopped-at-the-end                                                      when it leaves MPI
 //   stopped, slow, out-of-memory                                            from that message on that it sends
 //   dropped, doubled, reordered, cut, longer, wrong-tag, wrong-bytes        that message that it sends
@@ -49,6 +50,7 @@ bool is_fault(const char* name) { return chosen().fault == name; }
 void end_with(int signal) { kill(getpid(), signal); }
 
 bool has_no_memory = false;
+bool has_messages = false;  // the rank has sent or received one
 
 struct Message {
   const void* data;
@@ -114,8 +116,9 @@ int MPI_Finalize() {
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* found, MPI_Message* message, MPI_Status* status) {
   static int in_vain = 0;
   const int code = PMPI_Improbe(source, tag, comm, found, message, status);
+  has_messages = has_messages || (*found != 0 && status->MPI_TAG < kHighestTag);
   in_vain = *found != 0 ? 0 : in_vain + 1;
-  if (in_vain == kLooksForAMessage && is_fault("killed-receiving")) end_with(SIGKILL);
+  if (has_messages && in_vain >= kLooksForAMessage && is_fault("killed-receiving")) end_with(SIGKILL);
   return code;
 }
 
@@ -124,6 +127,7 @@ int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, M
   static Message held{};
   Message message{data, count, type, to, tag, comm};
   if (tag >= kHighestTag) return message.send(request);
+  has_messages = true;
   ++sent;
   const int number = chosen().message;
   if (sent == number && is_fault("reordered")) {

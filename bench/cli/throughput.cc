@@ -12,7 +12,7 @@
 #include "conformance/backend/built_models.h"
 #include "conformance/protocol/backend_file.h"
 #include "conformance/protocol/command_backend.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/report/chrome_trace.h"
 #include "conformance/report/text.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 
 namespace plumbline::bench {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "conformance/cli/commands.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "runtime/error.h"
 
 namespace plumbline::cli {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "conformance/cli/commands.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "runtime/text/patterns.h"
 
 namespace plumbline::cli {

@@ -10,7 +10,7 @@
 #include "conformance/backend/rank_threads.h"
 #include "conformance/program/step.h"
 #include "conformance/protocol/command_backend.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "conformance/protocol/backend.h"
-#include "conformance/protocol/capped_text.h"
 #include "conformance/protocol/job.h"
+#include "conformance/protocol/process/capped_text.h"
 
 namespace plumbline::conformance {
 

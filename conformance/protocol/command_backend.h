@@ -15,18 +15,6 @@ namespace plumbline::conformance {
 /// once; each reads its own and ignores the rest.
 std::map<std::string, std::string> rank_environment();
 
-/// In one line, that the temporary folder has less room than ranks and their launcher need: Open MPI's then wait for
-/// ever, without a word. Empty if it has more.
-std::string lack_of_room();
-
-/// The reason of a failure in one line: what a rank printed behind "plumbline: ", else the first exception that it
-/// names, else its last words; and how it ended.
-std::string reason_of(const JobResult& result);
-
-/// "; LINE on standard output is no event, ..." for the reason of a failure to which JobResult::hidden_event may have
-/// led; empty without one.
-std::string clause_on_hidden_event(const JobResult& result);
-
 /// Prefix of event lines on a backend's standard output.
 inline constexpr std::string_view kEventPrefix = "@plumbline ";
 

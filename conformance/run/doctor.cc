@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
+#include <sys/resource.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -20,10 +21,11 @@
 #include "conformance/judge/rank_files.h"
 #include "conformance/judge/verdict.h"
 #include "conformance/protocol/command_backend.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/job_failure.h"
+#include "conformance/protocol/process/process.h"
+#include "conformance/protocol/process/scratch_folder.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/protocol/schedule/schedule_source.h"
-#include "conformance/protocol/scratch_folder.h"
 #include "conformance/recording/judge_recording.h"
 #include "conformance/run/export_job.h"
 #include "conformance/run/steps.h"
@@ -122,6 +124,13 @@ std::string room_in_temporary_folder() {
   const TemporaryFolder writable;
   const TemporaryRoom room = temporary_room();
   return room.folder.string() + ", " + std::to_string(room.bytes / 1'000'000) + " MB free";
+}
+
+std::string open_files() {
+  if (const std::string lack = lack_of_open_files(); !lack.empty()) throw Error(lack);
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  return "a process may open " + (files.rlim_cur == RLIM_INFINITY ? "any number" : std::to_string(files.rlim_cur));
 }
 
 /// The examination of a backend, step by step.
@@ -314,6 +323,7 @@ int examine_machine(const std::string& nccl, std::ostream& out) {
   const auto choice = transport::nccl::parse_library_choice(nccl);
   Steps steps(out);
   steps.on_its_own("temporary folder", [] { return room_in_temporary_folder(); });
+  steps.on_its_own("open files", [] { return open_files(); });
   steps.on_its_own("mpirun", [] {
     return first_line(
         output_of({"mpirun", "--version"}, "install Open MPI or MPICH; without it there is --transport threads"));

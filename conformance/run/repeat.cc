@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::conformance {

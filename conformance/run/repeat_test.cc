@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "conformance/cli/actions/execute.h"
 #include "conformance/cli/entry.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "conformance/run/hosts/examine_ranks.h"
 #include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"

@@ -11,7 +11,7 @@
 #include "conformance/mutants/random_fault.h"
 #include "conformance/mutants/try_mutants.h"
 #include "conformance/plan/plan.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "runtime/io/write_file.h"
 
 namespace plumbline::cli {

@@ -7,7 +7,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/program/run.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "conformance/run/runner.h"
 #include "runtime/error.h"
 #if PLUMBLINE_HAS_MPI

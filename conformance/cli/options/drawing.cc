@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "runtime/error.h"
 
 namespace plumbline::cli {

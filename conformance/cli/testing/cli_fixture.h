@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/testing/in_full.h"
 

@@ -227,8 +227,8 @@ TEST_F(ExampleInC, DoctorGoesThroughEveryStep) {
 
 TEST_F(BackendCli, DoctorLooksAtTheMachine) {
   const conformance::ProcessResult result = start({"doctor"});
-  for (const char* step :
-       {"  temporary folder: ", "  mpirun: ", "  more ranks than cores: ", "  LibTorch: ", "  CUDA: ", "  Python: "})
+  for (const char* step : {"  temporary folder: ", "  open files: ", "  mpirun: ", "  more ranks than cores: ",
+                           "  LibTorch: ", "  CUDA: ", "  Python: "})
     EXPECT_EQ(times(result.output, step), 1u) << result.output;
   EXPECT_NE(result.output.find("ok         LibTorch: 2."), std::string::npos) << result.output;
   if (with_mpi()) {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "conformance/protocol/command_backend.h"
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 #include "conformance/report/context.h"
 #include "conformance/run/hosts/launcher.h"
 #include "conformance/run/hosts/rank_facts.h"

@@ -1,4 +1,4 @@
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

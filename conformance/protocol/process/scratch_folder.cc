@@ -1,4 +1,4 @@
-#include "conformance/protocol/scratch_folder.h"
+#include "conformance/protocol/process/scratch_folder.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "conformance/protocol/after_fork.h"
+#include "conformance/protocol/process/after_fork.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {

@@ -1,5 +1,5 @@
 // What a program leaves behind: processes in other groups and sessions, without its environment, without a supervisor.
-#include "conformance/protocol/guard.h"
+#include "conformance/protocol/process/guard.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 #include <sstream>
 #include <utility>
 
-#include "conformance/protocol/capped_text.h"
-#include "conformance/protocol/guard.h"
-#include "conformance/protocol/scratch_folder.h"
+#include "conformance/protocol/process/capped_text.h"
+#include "conformance/protocol/process/guard.h"
+#include "conformance/protocol/process/scratch_folder.h"
 #include "runtime/error.h"
 
 extern char** environ;

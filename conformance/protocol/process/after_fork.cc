@@ -1,4 +1,4 @@
-#include "conformance/protocol/after_fork.h"
+#include "conformance/protocol/process/after_fork.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

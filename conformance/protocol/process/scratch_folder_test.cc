@@ -1,4 +1,4 @@
-#include "conformance/protocol/scratch_folder.h"
+#include "conformance/protocol/process/scratch_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "conformance/protocol/process.h"
+#include "conformance/protocol/process/process.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -1,4 +1,4 @@
-#include "conformance/protocol/guard.h"
+#include "conformance/protocol/process/guard.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 #include <ctime>
 #include <string>
 
-#include "conformance/protocol/after_fork.h"
-#include "conformance/protocol/scratch_folder.h"
+#include "conformance/protocol/process/after_fork.h"
+#include "conformance/protocol/process/scratch_folder.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {

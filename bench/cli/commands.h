@@ -8,6 +8,7 @@ namespace plumbline::bench {
 
 void add_micro(CLI::App& app, cli::Command& chosen);
 void add_throughput(CLI::App& app, cli::Command& chosen);
+void add_gaps(CLI::App& app, cli::Command& chosen);
 void add_peers(CLI::App& app, cli::Command& chosen);
 void add_peers_step(CLI::App& peers, cli::Command& chosen);       ///< adds `step` to the subcommand `peers`
 void add_peers_partition(CLI::App& peers, cli::Command& chosen);  ///< adds `partition` to it

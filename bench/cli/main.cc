@@ -13,6 +13,7 @@ int run(int argc, char** argv) {
       "quote ratios.\n\n"
       "Begin with:  plumbline bench throughput --ranks 8 --sleep 5/10 --transport mpi\n"
       "                                           a step's time over the schedule's theoretical time\n"
+      "             plumbline bench gaps times     why the ranks of your own script were idle\n"
       "             plumbline bench micro          each component; --benchmark_filter=interpreter for one of "
       "them\n"
       "             plumbline bench instructions   interpreter over module, counted\n"
@@ -30,6 +31,7 @@ int run(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   cli::Command chosen;
   add_throughput(app, chosen);
+  add_gaps(app, chosen);
   add_micro(app, chosen);
   add_instructions(app, chosen);
   add_peers(app, chosen);

@@ -6,7 +6,7 @@
 
 #include "bench/cli/commands.h"
 #include "bench/cli/recording.h"
-#include "bench/gaps/gaps.h"
+#include "bench/cli/show_gaps.h"
 #include "bench/steps/other_load.h"
 #include "bench/steps/step_details.h"
 #include "conformance/backend/built_models.h"
@@ -83,14 +83,6 @@ const std::map<std::string, std::string> kPinned = {{"OMPI_MCA_hwloc_base_bindin
                                                     {"PRTE_MCA_hwloc_default_binding_policy", "core:overload-allowed"},
                                                     {"HYDRA_BINDING", "core"}};
 
-/// Says why the ranks were idle in the last step.
-void show_gaps(const schedule::Trace& measured, const std::string& name, const ThroughputOptions& options) {
-  const Bubble bubble = explain(measured);
-  std::fputs(("\n" + bubble_text(bubble, "ms")).c_str(), stdout);
-  if (!options.svg.empty()) write_file(options.svg, bubble_svg(bubble, name, "ms"));
-  if (!options.trace.empty()) write_file(options.trace, bubble_chrome_trace(bubble));
-}
-
 int measure(const ThroughputOptions& options) {
   if (options.pin && options.transport != "mpi")
     throw InputError("--pin: only ranks that are processes (--transport mpi)");
@@ -135,7 +127,7 @@ int measure(const ThroughputOptions& options) {
   const std::vector<schedule::Trace> traces =
       conformance::measured_traces(job.throughput.front(), 0, job.ranks, out.path());
   if (options.gaps) {
-    show_gaps(traces.back(), benchmark_name(job.throughput.front(), options), options);
+    show_gaps(traces.back(), benchmark_name(job.throughput.front(), options), {options.svg, options.trace});
     return 0;
   }
   if (!options.svg.empty()) write_file(options.svg, run.measured.front().timeline);

@@ -4,6 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "bench/gaps/gaps.h"
+#include "bench/gaps/step_times.h"
 #include "bench/history/bench_run_json.h"
 #include "conformance/corpus/case_file.h"
 #include "conformance/export/check_export.h"
@@ -157,6 +159,12 @@ void read_safetensors(Text text) {
   }
 }
 
+/// As the file of one rank of one: what is read is explained.
+void read_step_times(Text text) {
+  for (const auto& step : bench::parse_rank_times(std::string(text), "rank0.jsonl").steps)
+    bench::bubble_text(bench::explain({"measured", {step}}), "ms");
+}
+
 void read_verdicts(Text text) {
   const fs::path again = file_of("", "written.jsonl");
   for (const conformance::Verdict& verdict : conformance::read_jsonl(file_of(text, "results.jsonl")))
@@ -170,7 +178,7 @@ void read_waivers(Text text) {
   conformance::read_waivers(file_of(text, "waivers.toml"), {"exact-mlp-mean", "tied-lm"});
 }
 
-constexpr std::array<Reader, 21> kReaders = {{{"backend_file", read_backend_file},
+constexpr std::array<Reader, 22> kReaders = {{{"backend_file", read_backend_file},
                                               {"bench_run", read_bench_run},
                                               {"cases", read_cases},
                                               {"csv", read_csv},
@@ -189,6 +197,7 @@ constexpr std::array<Reader, 21> kReaders = {{{"backend_file", read_backend_file
                                               {"result_key", read_result_key},
                                               {"run_record", read_run_record},
                                               {"safetensors", read_safetensors},
+                                              {"step_times", read_step_times},
                                               {"verdicts", read_verdicts},
                                               {"waivers", read_waivers}}};
 

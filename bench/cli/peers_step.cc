@@ -1,12 +1,14 @@
-// plumbline bench peers step: steps of pipelines by plumbline and by torch.distributed.pipelining.
+// plumbline bench peers step: steps of pipelines by plumbline and by another engine.
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "bench/cli/commands.h"
 #include "bench/cli/peer_options.h"
 #include "bench/cli/recording.h"
 #include "bench/history/median.h"
+#include "bench/peers/peer_engines.h"
 #include "bench/peers/pipeline_round.h"
 #include "bench/peers/plain_gradients.h"
 #include "bench/peers/side.h"
@@ -15,27 +17,26 @@
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/text/join.h"
 #include "runtime/transport/mpi/mpi.h"
 
 namespace plumbline::bench {
 namespace {
 
 struct StepOptions {
-  std::string python;
+  std::string python, engine = "pytorch";
   std::vector<std::string> models = {"mlp:4,1,16,8", "transformer:2,32,128,8", "transformer:2,128,256,8"};
-  /// Those that PyTorch has.
-  std::vector<std::string> schedules = {
-      "gpipe", "1f1b", "interleaved-1f1b", "looped-bfs", "interleaved-zero-bubble", "zb-v", "dualpipe-v"};
+  std::vector<std::string> schedules;  ///< empty: those that the engine has
   int ranks = 2, microbatches = 8, threads = 1, rounds = 3, steps = 30;
   RecordingOptions recording;
 };
 
 constexpr std::chrono::minutes kRoundTimeout{30};
 
-const char* name_of(Arm arm) {
+const char* name_of(Arm arm, const PeerEngine& engine) {
   switch (arm) {
-    case Arm::PyTorch:
-      return "PyTorch";
+    case Arm::Peer:
+      return engine.title;
     case Arm::Tcp:
       return "TCP";
     case Arm::SharedMemory:
@@ -52,8 +53,10 @@ const std::map<std::string, std::string> kOverTcp = {{"OMPI_MCA_pml", "ob1"},
 
 class StepComparison {
  public:
-  explicit StepComparison(const StepOptions& options)
-      : options_(options), scripts_(python_side(options.python, "pipeline_steps.py", folder_.path())) {}
+  StepComparison(const StepOptions& options, const PeerEngine& engine)
+      : options_(options),
+        engine_(engine),
+        scripts_(python_side(options.python, "pipeline_steps.py", folder_.path())) {}
 
   /// The steps of all schedules of one model, in `options.rounds` rounds of all arms.
   std::vector<ScheduleSteps> of_model(const ModelShape& shape, const PlainGradients& plain) {
@@ -68,13 +71,13 @@ class StepComparison {
         for (ScheduleSteps& steps : compared) {
           MeasuredSteps measured = read_steps(out.path(), steps.schedule, options_.ranks);
           if (const std::string why = plain.why_wrong(measured.gradients); !why.empty() && steps.wrong.empty())
-            steps.wrong = std::string(name_of(arm)) + ": " + why;
+            steps.wrong = std::string(name_of(arm, engine_)) + ": " + why;
           const TensorMap& others = first.try_emplace(steps.schedule, measured.gradients).first->second;
           steps.bits_equal = steps.bits_equal && measured.gradients == others;
           steps.seconds[static_cast<size_t>(arm)].push_back(std::move(measured.seconds));
           steps.processor[static_cast<size_t>(arm)].push_back(std::move(measured.processor));
         }
-        if (arm == Arm::PyTorch) torch_ = read_file(out / "torch");
+        if (arm == Arm::Peer) version_ = read_file(out / "version");
       }
       std::fprintf(stderr, "%s: round %d of %d, load average %s\n", to_string(shape).c_str(), round + 1,
                    options_.rounds, load_average().c_str());
@@ -82,7 +85,8 @@ class StepComparison {
     return compared;
   }
 
-  const std::string& torch() const { return torch_; }
+  /// What was measured beside plumbline: "torch 2.15.0".
+  const std::string& version() const { return version_; }
 
  private:
   void run(Arm arm, const ModelShape& shape, const std::filesystem::path& out) const {
@@ -91,8 +95,8 @@ class StepComparison {
     process.environment = conformance::rank_environment();
     process.environment["OMP_NUM_THREADS"] = number(options_.threads);
     process.timeout = kRoundTimeout;
-    if (arm == Arm::PyTorch)
-      process.argv = {scripts_[0], scripts_[1], "--ranks", number(options_.ranks)};
+    if (arm == Arm::Peer)
+      process.argv = {scripts_[0], scripts_[1], "--engine", engine_.name, "--ranks", number(options_.ranks)};
     else
       process.argv = {"mpirun", "-n", number(options_.ranks), cli::own_path(), "peers", "step-round"};
     if (arm == Arm::Tcp) process.environment.insert(kOverTcp.begin(), kOverTcp.end());
@@ -101,15 +105,16 @@ class StepComparison {
                                     number(options_.steps), std::string("--out"), out.string(), to_string(shape)})
       process.argv.push_back(word);
     process.argv.insert(process.argv.end(), options_.schedules.begin(), options_.schedules.end());
-    run_side(std::string(name_of(arm)) + "'s side", process, arm == Arm::PyTorch ? "--python: " : "",
-             "needs a Python with torch, such as that of scripts/peer torch 2.15.0",
+    run_side(std::string(name_of(arm, engine_)) + "'s side", process, arm == Arm::Peer ? "--python: " : "",
+             std::string("needs a Python with ") + engine_.package + ", such as that of scripts/peer " + engine_.peer,
              out / (options_.schedules.back() + ".0.json"));
   }
 
   const StepOptions& options_;
+  const PeerEngine& engine_;
   TemporaryFolder folder_;
   std::vector<std::string> scripts_;
-  std::string torch_;
+  std::string version_;
 };
 
 /// The models of the command line, whose layers the stages of every schedule can share evenly.
@@ -132,25 +137,37 @@ void record(const ScheduleSteps& steps, const std::string& model, const StepOpti
                            "/microbatches:" + std::to_string(options.microbatches) +
                            "/threads:" + std::to_string(options.threads);
   for (const auto& [arm, figure] :
-       {std::pair(Arm::PyTorch, "pytorch"), {Arm::Tcp, "tcp"}, {Arm::SharedMemory, "shared_memory"}}) {
+       {std::pair(Arm::Peer, std::string(options.engine)), {Arm::Tcp, "tcp"}, {Arm::SharedMemory, "shared_memory"}}) {
     recording.add(name, {.name = figure, .unit = "s", .samples = all_of(steps.seconds, arm)});
-    recording.add(name, {.name = figure + std::string("_cpu"), .unit = "s", .samples = all_of(steps.processor, arm)});
-    if (arm == Arm::PyTorch) continue;
-    const std::string over = std::string("pytorch_over_") + figure;
+    recording.add(name, {.name = figure + "_cpu", .unit = "s", .samples = all_of(steps.processor, arm)});
+    if (arm == Arm::Peer) continue;
+    const std::string over = options.engine + "_over_" + figure;
     recording.add(name,
-                  {.name = over, .unit = "1", .better = Better::Higher, .samples = pytorch_over(steps.seconds, arm)});
+                  {.name = over, .unit = "1", .better = Better::Higher, .samples = peer_over(steps.seconds, arm)});
     recording.add(
         name,
-        {.name = over + "_cpu", .unit = "1", .better = Better::Higher, .samples = pytorch_over(steps.processor, arm)});
+        {.name = over + "_cpu", .unit = "1", .better = Better::Higher, .samples = peer_over(steps.processor, arm)});
   }
 }
 
-int compare_steps(const StepOptions& options) {
+/// The engine, and the schedules: those of the command line, which it must have, or all that it has.
+const PeerEngine& checked_engine(StepOptions& options) {
+  const PeerEngine& engine = peer_engine(options.engine);
+  if (options.schedules.empty()) options.schedules = engine.schedules;
+  for (const std::string& name : options.schedules)
+    if (std::ranges::find(engine.schedules, name) == engine.schedules.end())
+      throw InputError("--schedule: " + std::string(engine.title) + " has no '" + name + "'; expected one of " +
+                       join(engine.schedules));
+  return engine;
+}
+
+int compare_steps(StepOptions options) {
+  const PeerEngine& engine = checked_engine(options);
   const std::vector<ModelShape> shapes = checked_models(options);
   at::set_num_threads(options.threads);
   conformance::end_children_on_signals();
   Recording recording(options.recording);
-  StepComparison comparison(options);
+  StepComparison comparison(options, engine);
   bool right = true;
   for (const ModelShape& shape : shapes) {
     PlainGradients plain(shape, options.microbatches);
@@ -158,7 +175,7 @@ int compare_steps(const StepOptions& options) {
     std::vector<double> alone;
     for (int i = 0; i < options.rounds; ++i) alone.push_back(plain.seconds());
     std::printf("%s; in one process without a pipeline %.2f ms\n%s\n", to_string(shape).c_str(), 1e3 * median(alone),
-                to_table(compared).c_str());
+                to_table(compared, engine).c_str());
     std::fflush(stdout);
     for (const ScheduleSteps& steps : compared) {
       if (steps.wrong.empty())
@@ -167,7 +184,7 @@ int compare_steps(const StepOptions& options) {
         right = false;
     }
   }
-  std::fputs(fairness_note(options.ranks, options.threads, options.microbatches, "torch " + comparison.torch(),
+  std::fputs(fairness_note(options.ranks, options.threads, options.microbatches, engine, comparison.version(),
                            run_here().machine.mpi)
                  .c_str(),
              stdout);
@@ -216,19 +233,30 @@ void add_peers_step(CLI::App& peers, cli::Command& chosen) {
   auto options = std::make_shared<StepOptions>();
   CLI::App* command = peers.add_subcommand(
       "step",
-      "Steps of pipelines, against torch.distributed.pipelining: every schedule that it has, the same model, ranks,\n"
-      "threads and micro-batches; PyTorch over gloo, plumbline over MPI on TCP and on shared memory. Each round runs\n"
-      "fresh processes of every arm in turns. The gradients after the last step must be those of the whole model\n"
-      "without a pipeline, up to rounding: a schedule with a wrong one gets no numbers, and exit code 1.");
-  add_python(*command, options->python, "A Python with torch");
+      "Steps of pipelines, against another engine: every schedule that it has, the same model, ranks, threads and\n"
+      "micro-batches; the engine over gloo, plumbline over MPI on TCP and on shared memory. Each round runs fresh\n"
+      "processes of every arm in turns. The gradients after the last step must be those of the whole model without a\n"
+      "pipeline, up to rounding: a schedule with a wrong one gets no numbers, and exit code 1.");
+  add_python(*command, options->python, "A Python with torch and the engine, see scripts/peer");
+  std::vector<std::string> engines, schedules;
+  for (const PeerEngine& engine : peer_engines()) {
+    engines.push_back(engine.name);
+    for (const std::string& name : engine.schedules)
+      if (std::ranges::find(schedules, name) == schedules.end()) schedules.push_back(name);
+  }
+  command->add_option("--engine", options->engine, "The other engine: " + join(engines))
+      ->check(CLI::IsMember(engines).description(""))
+      ->type_name("NAME")
+      ->capture_default_str();
   add_models(*command, options->models,
              "mlp:ROWS,LENGTH,WIDTH,LAYERS or transformer:..., with the rows of a micro-batch and the layers of "
              "the whole model; may be repeated. Default: tiny, medium and large stages");
-  command->add_option("--schedule", options->schedules, "One of these schedules; may be repeated. Default: all")
-      ->check(CLI::IsMember(options->schedules).description(""))
+  command
+      ->add_option("--schedule", options->schedules,
+                   "One of " + join(schedules) + "; may be repeated. Default: all that the engine has")
+      ->check(CLI::IsMember(schedules).description(""))
       ->type_name("NAME")
-      ->allow_extra_args(false)
-      ->capture_default_str();
+      ->allow_extra_args(false);
   command->add_option("--ranks", options->ranks, "Number of ranks, each a process")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

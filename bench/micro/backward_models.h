@@ -1,5 +1,5 @@
 // A stage for the comparison of its full backward with its two halves (input, then weight), in C++ and in Python.
-// bench/peers/split_backward.py does the same with the same model.
+// bench/peers/python/split_backward.py does the same with the same model.
 #pragma once
 
 #include <ATen/core/Tensor.h>

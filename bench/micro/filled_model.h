@@ -1,5 +1,5 @@
-// Models for comparisons with Python: bench/peers/filled_model.py builds the same ones, with the same operators on the
-// same numbers.
+// Models for comparisons with Python: bench/peers/python/filled_model.py builds the same ones, with the same operators
+// on the same numbers.
 #pragma once
 
 #include <torch/nn/module.h>

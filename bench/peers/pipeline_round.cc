@@ -111,9 +111,11 @@ MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& sc
         steps.seconds[i] = std::max(steps.seconds[i], seconds[i]);
         steps.processor[i] += processor[i];
       }
-      for (auto& [name, gradient] : read_tensor_file(rank_file(out, schedule, rank, ".safetensors")))
-        if (!steps.gradients.emplace(name, std::move(gradient)).second)
-          throw Error("the parameter " + name + " is on two ranks");
+      for (auto& [name, gradient] : read_tensor_file(rank_file(out, schedule, rank, ".safetensors"))) {
+        const auto [before, is_first] = steps.gradients.try_emplace(name, gradient);
+        if (!is_first && before->second != gradient)
+          throw Error("the gradient of " + name + " is another one on an earlier rank");
+      }
     } catch (const std::exception& error) {
       throw Error(path.string() + ": " + error.what());
     }

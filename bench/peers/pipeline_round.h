@@ -2,11 +2,11 @@
 //
 //   SIDE --microbatches M --threads N --steps S --out DIR MODEL SCHEDULE...
 //
-// SIDE is `mpirun -n P plumbline-bench peers step-round` or `PYTHON pipeline_steps.py --ranks P`. The layers of the
-// model are divided evenly among the schedule's stages. A micro-batch is as MODEL says; inputs and targets of the batch
-// are fill(sizes, 0, kLarge, 0) and fill(sizes, 1, kLarge, 0), the loss of a micro-batch is the sum of output * target,
-// and gradients are sums over micro-batches. Each schedule gets three steps to warm up, then S measured ones; before
-// each, a rank drops its gradients and waits at a barrier. Every rank writes, for each schedule,
+// SIDE is `mpirun -n P plumbline-bench peers step-round` or `PYTHON pipeline_steps.py --engine NAME --ranks P`. The
+// layers of the model are divided evenly among the schedule's stages. A micro-batch is as MODEL says; inputs and
+// targets of the batch are fill(sizes, 0, kLarge, 0) and fill(sizes, 1, kLarge, 0), the loss of a micro-batch is the
+// sum of output * target, and gradients are sums over micro-batches. Each schedule gets three steps to warm up, then S
+// measured ones; before each, a rank drops its gradients and waits at a barrier. Every rank writes, for each schedule,
 //   DIR/SCHEDULE.RANK.json          of its measured steps, each from the barrier to this rank's end, the seconds and
 //   the
 //                                   processor time of all its threads: {"seconds": [], "processor_seconds": []}
@@ -39,7 +39,7 @@ struct MeasuredSteps {
 };
 
 /// What either side wrote about a schedule. Throws Error for missing or invalid files, ranks with different numbers of
-/// steps, and a parameter that two ranks have.
+/// steps, and a parameter with different gradients on two ranks: replicas have the sum over all of them.
 MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& schedule, int ranks);
 
 /// The loss of a micro-batch.

@@ -7,6 +7,7 @@
 namespace plumbline::bench {
 
 extern const std::string_view filled_model_py, minimum_cut_py, partition_times_py, pipeline_steps_py,
-    pytorch_joint_graph_py, pytorch_partition_answers_py, pytorch_partition_files_py, split_backward_py;
+    pytorch_joint_graph_py, pytorch_partition_answers_py, pytorch_partition_files_py, split_backward_py,
+    steps_deepspeed_py, steps_dualpipe_py, steps_megatron_py, steps_pytorch_py;
 
 }  // namespace plumbline::bench

@@ -22,7 +22,11 @@ std::vector<std::string> python_side(const std::string& python, const std::strin
             {"pytorch_joint_graph.py", pytorch_joint_graph_py},
             {"pytorch_partition_answers.py", pytorch_partition_answers_py},
             {"pytorch_partition_files.py", pytorch_partition_files_py},
-            {"split_backward.py", split_backward_py}}))
+            {"split_backward.py", split_backward_py},
+            {"steps_deepspeed.py", steps_deepspeed_py},
+            {"steps_dualpipe.py", steps_dualpipe_py},
+            {"steps_megatron.py", steps_megatron_py},
+            {"steps_pytorch.py", steps_pytorch_py}}))
     write_file(folder / name, std::string(text));
   return {python, (folder / script).string()};
 }

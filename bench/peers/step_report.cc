@@ -13,7 +13,7 @@ namespace {
 size_t index_of(Arm arm) { return static_cast<size_t>(arm); }
 
 std::string ratio_text(const ArmSamples& samples, Arm arm) {
-  const std::vector<double> ratios = pytorch_over(samples, arm);
+  const std::vector<double> ratios = peer_over(samples, arm);
   const auto [least, greatest] = std::ranges::minmax(ratios);
   char text[64];
   std::snprintf(text, sizeof text, "%.1f (%.1f-%.1f)", median(ratios), least, greatest);
@@ -36,17 +36,18 @@ std::vector<double> all_of(const ArmSamples& samples, Arm arm) {
   return all;
 }
 
-std::vector<double> pytorch_over(const ArmSamples& samples, Arm arm) {
+std::vector<double> peer_over(const ArmSamples& samples, Arm arm) {
   std::vector<double> ratios;
   for (size_t round = 0; round < samples[index_of(arm)].size(); ++round)
-    ratios.push_back(median(samples[index_of(Arm::PyTorch)][round]) / median(samples[index_of(arm)][round]));
+    ratios.push_back(median(samples[index_of(Arm::Peer)][round]) / median(samples[index_of(arm)][round]));
   return ratios;
 }
 
-std::string to_table(const std::vector<ScheduleSteps>& schedules) {
+std::string to_table(const std::vector<ScheduleSteps>& schedules, const PeerEngine& engine) {
+  const std::string title = engine.title;
   char line[256];
-  std::snprintf(line, sizeof line, "%-24s %27s %27s %27s   %-31s %-31s\n%-24s", "step, ms", "PyTorch ", "TCP ",
-                "shared memory ", "PyTorch over TCP", "PyTorch over shared memory", "");
+  std::snprintf(line, sizeof line, "%-24s %27s %27s %27s   %-31s %-31s\n%-24s", "step, ms", (title + " ").c_str(),
+                "TCP ", "shared memory ", (title + " over TCP").c_str(), (title + " over shared memory").c_str(), "");
   std::string text = line;
   for (size_t i = 0; i < kArms.size(); ++i) {
     std::snprintf(line, sizeof line, " %8s %8s %8s ", "p50", "p95", "CPU");
@@ -71,24 +72,26 @@ std::string to_table(const std::vector<ScheduleSteps>& schedules) {
   return text;
 }
 
-std::string fairness_note(int ranks, int threads, int microbatches, const std::string& torch, const std::string& mpi) {
+std::string fairness_note(int ranks, int threads, int microbatches, const PeerEngine& engine,
+                          const std::string& version, const std::string& mpi) {
+  const std::string title = engine.title;
   return "every arm: fresh processes in each round, in turns; " + counted(ranks, "rank") + " of " +
          counted(threads, "thread") + " on " + counted(std::thread::hardware_concurrency(), "core") + ", not bound; " +
          std::to_string(microbatches) + (microbatches == 1 ? " micro-batch" : " micro-batches") +
          " of the same model and numbers;\n"
          "  a step from a barrier to the end of the slowest rank; gradients are dropped before the barrier; CPU: of "
          "all "
-         "threads of all ranks\n"
-         "PyTorch: " +
-         torch +
-         ", its own schedule class, PipelineStage with given shapes, gloo over TCP with a thread of "
-         "its own;\n"
+         "threads of all ranks\n" +
+         title + ": " + version + ", " + engine.includes +
+         ", gloo over TCP with a thread of its own;\n"
          "  Python's garbage is collected between steps\n"
          "TCP, shared memory: plumbline's engine on captured stages, " +
          mpi +
          " over its btl tcp on the loopback "
          "device, or as it chooses\n"
-         "so PyTorch over TCP compares language, autograd driver and runtime together; shared memory adds a transport "
+         "so " +
+         title +
+         " over TCP compares language, autograd driver and runtime together; shared memory adds a transport "
          "that gloo lacks\n";
 }
 

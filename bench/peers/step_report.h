@@ -5,19 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "bench/peers/peer_engines.h"
+
 namespace plumbline::bench {
 
-/// PyTorch over gloo, and plumbline over MPI's two ways between processes of a host.
-enum class Arm { PyTorch, Tcp, SharedMemory };
-inline constexpr std::array kArms = {Arm::PyTorch, Arm::Tcp, Arm::SharedMemory};
+/// The other engine over gloo, and plumbline over MPI's two ways between processes of a host.
+enum class Arm { Peer, Tcp, SharedMemory };
+inline constexpr std::array kArms = {Arm::Peer, Arm::Tcp, Arm::SharedMemory};
 
 /// Samples by arm, round and step.
 using ArmSamples = std::array<std::vector<std::vector<double>>, kArms.size()>;
 
 /// The samples of all rounds of an arm.
 std::vector<double> all_of(const ArmSamples& samples, Arm arm);
-/// By round: the median of PyTorch over that of `arm`.
-std::vector<double> pytorch_over(const ArmSamples& samples, Arm arm);
+/// By round: the median of the other engine over that of `arm`.
+std::vector<double> peer_over(const ArmSamples& samples, Arm arm);
 
 /// The steps of one schedule.
 struct ScheduleSteps {
@@ -29,11 +31,12 @@ struct ScheduleSteps {
 };
 
 /// A table with one row per schedule, in milliseconds: the median and the 95th percentile of each arm's steps, and the
-/// median of their processor time; and how many times as much PyTorch takes, with the least and the greatest of the
+/// median of their processor time; and how many times as much the engine takes, with the least and the greatest of the
 /// rounds.
-std::string to_table(const std::vector<ScheduleSteps>& schedules);
+std::string to_table(const std::vector<ScheduleSteps>& schedules, const PeerEngine& engine);
 
-/// What is the same in all arms, and what is not.
-std::string fairness_note(int ranks, int threads, int microbatches, const std::string& torch, const std::string& mpi);
+/// What is the same in all arms, and what is not. `version` is the engine's.
+std::string fairness_note(int ranks, int threads, int microbatches, const PeerEngine& engine,
+                          const std::string& version, const std::string& mpi);
 
 }  // namespace plumbline::bench

@@ -66,7 +66,13 @@ void HeapCount::note_release(size_t bytes) noexcept {
 
 }  // namespace plumbline::bench
 
-// Replaces the C++ library's operator new in the whole program.
+// Replaces the C++ library's operator new in the whole program: both forms, since AddressSanitizer has its own of
+// either.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  void* const memory = std::malloc(size > 0 ? size : 1);
+  if (memory) plumbline::bench::HeapCount::note(__builtin_return_address(0), malloc_usable_size(memory));
+  return memory;
+}
 void* operator new(std::size_t size) {
   void* const memory = std::malloc(size > 0 ? size : 1);
   if (!memory) throw std::bad_alloc();

@@ -92,7 +92,9 @@ TEST(ScratchFolder, GoesAfterTheProgramsThatWriteThere) {
       run_process(writer);
     });
     EXPECT_EQ(owner.end_by(signal), signal);
-    if (signal == SIGTERM) EXPECT_FALSE(fs::exists(owner.folder));
+    if (signal == SIGTERM) {
+      EXPECT_FALSE(fs::exists(owner.folder));
+    }
     EXPECT_TRUE(goes(owner.folder)) << signal;
     std::this_thread::sleep_for(std::chrono::seconds(1));
     EXPECT_FALSE(fs::exists(owner.folder)) << "made again";

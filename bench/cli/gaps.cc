@@ -8,6 +8,7 @@
 #include "bench/cli/show_gaps.h"
 #include "bench/gaps/step_times.h"
 #include "runtime/error.h"
+#include "runtime/io/write_file.h"
 #include "runtime/text/significant.h"
 
 namespace plumbline::bench {
@@ -25,10 +26,17 @@ int show(const GapsOptions& options) {
   if (chosen >= steps.size())
     throw InputError("--step: the steps are 0 to " + std::to_string(steps.size() - 1) + ", not " +
                      std::to_string(chosen));
-  const std::string name = "step " + std::to_string(chosen) + " of " + std::to_string(steps.size()) +
-                           (options.step ? "" : ", the one of median length");
+  const std::string step = "step " + std::to_string(chosen);
+  const std::string name =
+      step + " of 0 to " + std::to_string(steps.size() - 1) + (options.step ? "" : ", the one of median length");
   std::printf("%s: %s ms\n", name.c_str(), significant(length_of(steps[chosen]), 4).c_str());
-  show_gaps(steps[chosen], name, options.files);
+  try {
+    show_gaps(steps[chosen], name, options.files);
+  } catch (const WriteError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw InputError(options.folder + ": " + step + ": " + error.what());
+  }
   return 0;
 }
 

@@ -133,11 +133,13 @@ std::vector<ModelShape> checked_models(const StepOptions& options) {
 }
 
 void record(const ScheduleSteps& steps, const std::string& model, const StepOptions& options, Recording& recording) {
-  const std::string name = "peers/step/" + steps.schedule + "/" + model + "/ranks:" + std::to_string(options.ranks) +
-                           "/microbatches:" + std::to_string(options.microbatches) +
-                           "/threads:" + std::to_string(options.threads);
+  // The first engine's history has no name in it.
+  const std::string engine = options.engine == peer_engines().front().name ? "" : options.engine + "/";
+  const std::string name =
+      "peers/step/" + engine + steps.schedule + "/" + model + "/ranks:" + std::to_string(options.ranks) +
+      "/microbatches:" + std::to_string(options.microbatches) + "/threads:" + std::to_string(options.threads);
   for (const auto& [arm, figure] :
-       {std::pair(Arm::Peer, std::string(options.engine)), {Arm::Tcp, "tcp"}, {Arm::SharedMemory, "shared_memory"}}) {
+       {std::pair(Arm::Peer, options.engine), {Arm::Tcp, "tcp"}, {Arm::SharedMemory, "shared_memory"}}) {
     recording.add(name, {.name = figure, .unit = "s", .samples = all_of(steps.seconds, arm)});
     recording.add(name, {.name = figure + "_cpu", .unit = "s", .samples = all_of(steps.processor, arm)});
     if (arm == Arm::Peer) continue;
@@ -150,19 +152,18 @@ void record(const ScheduleSteps& steps, const std::string& model, const StepOpti
   }
 }
 
-/// The engine, and the schedules: those of the command line, which it must have, or all that it has.
-const PeerEngine& checked_engine(StepOptions& options) {
-  const PeerEngine& engine = peer_engine(options.engine);
-  if (options.schedules.empty()) options.schedules = engine.schedules;
+/// Those of the command line, which the engine must have, or all that it has.
+std::vector<std::string> chosen_schedules(const StepOptions& options, const PeerEngine& engine) {
   for (const std::string& name : options.schedules)
     if (std::ranges::find(engine.schedules, name) == engine.schedules.end())
       throw InputError("--schedule: " + std::string(engine.title) + " has no '" + name + "'; expected one of " +
                        join(engine.schedules));
-  return engine;
+  return options.schedules.empty() ? engine.schedules : options.schedules;
 }
 
 int compare_steps(StepOptions options) {
-  const PeerEngine& engine = checked_engine(options);
+  const PeerEngine& engine = peer_engine(options.engine);
+  options.schedules = chosen_schedules(options, engine);
   const std::vector<ModelShape> shapes = checked_models(options);
   at::set_num_threads(options.threads);
   conformance::end_children_on_signals();
@@ -213,6 +214,12 @@ int run_round([[maybe_unused]] RoundOptions& options) {
 #else
   throw InputError("peers step: this plumbline was built without MPI");
 #endif
+}
+
+/// For scripts: a line "NAME PEER VERSION" for each engine.
+int print_engines() {
+  for (const PeerEngine& engine : peer_engines()) std::printf("%s %s\n", engine.name, engine.peer);
+  return 0;
 }
 
 void add_round(CLI::App& peers, cli::Command& chosen) {
@@ -271,6 +278,9 @@ void add_peers_step(CLI::App& peers, cli::Command& chosen) {
   add_recording_options(*command, options->recording);
   command->callback([options, &chosen] { chosen = [options] { return compare_steps(*options); }; });
   add_round(peers, chosen);
+  peers.add_subcommand("engines", "The engines of step, and how scripts/peer names them")
+      ->group("")
+      ->callback([&chosen] { chosen = print_engines; });
 }
 
 }  // namespace plumbline::bench

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -89,13 +89,25 @@ std::vector<schedule::Trace> read_step_times(const std::filesystem::path& folder
   }
   const size_t count =
       std::ranges::min(ranks, {}, [](const RankTimes& rank) { return rank.steps.size(); }).steps.size();
-  if (count == 0) throw InputError(folder.string() + ": a rank has no whole step; step_done() ends one");
   std::vector<schedule::Trace> steps(count, {"measured", {}});
-  for (size_t i = 0; i < count; ++i)
+  bool any = false;
+  for (size_t i = 0; i < count; ++i) {
+    std::map<std::string, int> computed_by;
     for (RankTimes& rank : ranks) {
-      for (TimedAction& timed : rank.steps[i]) timed.begin *= kMilliseconds, timed.end *= kMilliseconds;
+      for (TimedAction& timed : rank.steps[i]) {
+        timed.begin *= kMilliseconds, timed.end *= kMilliseconds;
+        const auto [other, is_first] = computed_by.emplace(to_string(timed.action), rank.rank);
+        if (!is_first)
+          throw InputError(folder.string() + ": step " + std::to_string(i) + ": ranks " +
+                           std::to_string(other->second) + " and " + std::to_string(rank.rank) + " both have " +
+                           other->first + "; record each replica of a pipeline into a folder of its own");
+        any = true;
+      }
       steps[i].ranks.push_back(std::move(rank.steps[i]));
     }
+  }
+  if (!any)
+    throw InputError(folder.string() + ": no step with a computation that all ranks have; step_done() ends one");
   return steps;
 }
 
@@ -107,8 +119,9 @@ double length_of(const schedule::Trace& step) {
 }
 
 size_t median_step(const std::vector<schedule::Trace>& steps) {
-  std::vector<size_t> order(steps.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> order;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (std::ranges::any_of(steps[i].ranks, [](const auto& rank) { return !rank.empty(); })) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return length_of(steps[i]); });
   return order.at((order.size() - 1) / 2);
 }

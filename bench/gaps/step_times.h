@@ -24,13 +24,14 @@ struct RankTimes {
 RankTimes parse_rank_times(const std::string& text, const std::string& source);
 
 /// Returns the steps that all ranks have, in milliseconds. Throws InputError of one line if a file is missing, cannot
-/// be parsed or is of another run, or if there is no such step.
+/// be parsed or is of another run, if there is no step with a computation, or if two ranks have the same computation:
+/// these are replicas of the pipeline, of which each is examined alone.
 std::vector<schedule::Trace> read_step_times(const std::filesystem::path& folder);
 
 /// Returns the time from the first begin to the last end, in the unit of the trace.
 double length_of(const schedule::Trace& step);
 
-/// Returns the index of the step of median length; of two in the middle the shorter one.
+/// Returns the index of the step of median length among those with a computation; of two in the middle the shorter one.
 size_t median_step(const std::vector<schedule::Trace>& steps);
 
 }  // namespace plumbline::bench

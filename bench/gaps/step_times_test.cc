@@ -48,6 +48,8 @@ TEST(StepTimes, TheStepOfMedianLengthIsFound) {
   EXPECT_EQ(median_step(steps), 3u);
   steps.push_back(steps[0]);
   EXPECT_EQ(median_step(steps), 2u);
+  for (int evaluation = 0; evaluation < 5; ++evaluation) steps.push_back({"none", {{}}});
+  EXPECT_EQ(median_step(steps), 2u);
 }
 
 TEST(StepTimes, AnythingElseIsRefused) {
@@ -80,8 +82,13 @@ TEST(StepTimes, AnythingElseIsRefused) {
   EXPECT_NE(read().find("rank1.jsonl: is of rank 0 of 2; expected rank 1 of 2"), std::string::npos) << read();
   write_file(folder / "rank1.jsonl", header(1, 3));
   EXPECT_NE(read().find("rank1.jsonl: is of rank 1 of 3; expected rank 1 of 2"), std::string::npos) << read();
+  const std::string none = ": no step with a computation that all ranks have; step_done() ends one";
   write_file(folder / "rank1.jsonl", header(1, 2) + "[]\n");
-  EXPECT_NE(read().find(": a rank has no whole step; step_done() ends one"), std::string::npos) << read();
+  EXPECT_NE(read().find(none), std::string::npos) << read();
+  write_file(folder / "rank0.jsonl", header(0, 2) + "[]\n[[\"0F1\", 1, 2]]\n");
+  EXPECT_NE(read().find(none), std::string::npos) << read();
+  write_file(folder / "rank1.jsonl", header(1, 2) + "[]\n[[\"0F0\", 1, 2], [\"0F1\", 2, 3]]\n");
+  EXPECT_NE(read().find(": step 1: ranks 0 and 1 both have 0F1; record each replica"), std::string::npos) << read();
 }
 
 }  // namespace

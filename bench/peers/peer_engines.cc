@@ -37,7 +37,7 @@ std::span<const PeerEngine> peer_engines() {
 
 const PeerEngine& peer_engine(const std::string& name) {
   const auto found = std::ranges::find(peer_engines(), name, &PeerEngine::name);
-  if (found == peer_engines().end()) throw InputError("--engine: '" + name + "' is unknown");
+  PLUMBLINE_CHECK(found != peer_engines().end(), name);
   return *found;
 }
 

@@ -16,9 +16,10 @@ struct PeerEngine {
   const char* includes;                ///< what its side includes, for the note on fairness
 };
 
+/// PyTorch, then the others.
 std::span<const PeerEngine> peer_engines();
 
-/// Throws InputError for another name.
+/// Aborts for another name.
 const PeerEngine& peer_engine(const std::string& name);
 
 }  // namespace plumbline::bench

@@ -6,8 +6,9 @@
 
 namespace plumbline::bench {
 
-extern const std::string_view filled_model_py, minimum_cut_py, partition_times_py, pipeline_steps_py,
-    pytorch_joint_graph_py, pytorch_partition_answers_py, pytorch_partition_files_py, split_backward_py,
-    steps_deepspeed_py, steps_dualpipe_py, steps_megatron_py, steps_pytorch_py;
+extern const std::string_view deepspeed_cpu_py, dualpipe_cpu_py, filled_model_py, megatron_cpu_py, minimum_cut_py,
+    partition_times_py, pipeline_steps_py, pytorch_joint_graph_py, pytorch_partition_answers_py,
+    pytorch_partition_files_py, split_backward_py, steps_deepspeed_py, steps_dualpipe_py, steps_megatron_py,
+    steps_pytorch_py;
 
 }  // namespace plumbline::bench

@@ -15,7 +15,10 @@ namespace plumbline::bench {
 std::vector<std::string> python_side(const std::string& python, const std::string& script,
                                      const std::filesystem::path& folder) {
   for (const auto& [name, text] : std::to_array<std::pair<const char*, std::string_view>>(
-           {{"filled_model.py", filled_model_py},
+           {{"deepspeed_cpu.py", deepspeed_cpu_py},
+            {"dualpipe_cpu.py", dualpipe_cpu_py},
+            {"filled_model.py", filled_model_py},
+            {"megatron_cpu.py", megatron_cpu_py},
             {"minimum_cut.py", minimum_cut_py},
             {"partition_times.py", partition_times_py},
             {"pipeline_steps.py", pipeline_steps_py},

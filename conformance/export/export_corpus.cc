@@ -57,7 +57,9 @@ void export_one(const reference::Case& c, const ChosenSchedule& chosen, const Ex
   if (!exported.refused.empty()) return;
   const fs::path folder = request.out / exported.folder;
   // An earlier export may have left files of another version, such as expected results.
-  fs::remove_all(folder);
+  std::error_code failed;
+  fs::remove_all(folder, failed);
+  if (failed) throw WriteError("cannot replace " + folder.string() + ": " + failed.message());
   export_case(c, schedule, request.seed, folder);
   if (request.expected) write_expected(c, schedule, request.seed, folder);
   exported.files = files_of(folder, c.truth);

@@ -8,8 +8,11 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/export/export_case.h"
 #include "conformance/export/opset.h"
+#include "conformance/protocol/report_folder.h"
+#include "conformance/run/export_job.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/io/write_file.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
@@ -165,6 +168,21 @@ TEST(ExportCase, OneSharedParameterAndAllItsStages) {
       EXPECT_EQ(parameter["stages"], UnorderedJson({0, 3}));
     }
   }
+}
+
+/// A full disk, for one: no case is called refused for it, here or in a job.
+TEST(Export, WhereAFileCannotBeWrittenItEnds) {
+  const TemporaryFolder folder;
+  write_file(folder / "exact-mlp-sum", "in the way of the case's folder");
+  const ExportRequest request{
+      .cases = {find_case("exact-mlp-sum")}, .schedules = {{"gpipe", ""}}, .ranks = 2, .out = folder.path()};
+  EXPECT_THROW(export_cases(request, [](const ExportedCase&) { ADD_FAILURE() << "went on"; }), WriteError);
+  JobCase item{"exact-mlp-sum", "gpipe"};
+  const fs::path taken = exported_case(item).begin()->string();
+  write_file(folder / taken, "likewise");
+  BackendDescription backend;
+  backend.schedules.reset();
+  EXPECT_THROW(export_for_job(item, {.ranks = 2, .cases = {item}}, 0, backend, folder.path()), WriteError);
 }
 
 TEST(ExportCorpus, WritesAnIndexAndContinuesAfterARefusal) {

@@ -122,11 +122,15 @@ TEST(BackendFile, AKeyHasAtMost32Parts) {
   EXPECT_EQ(refused("[" + parts(1000000, "a") + "]"), deep);
   EXPECT_EQ(refused("x = {" + parts(33, "'a'") + " = 1}"), deep);
   EXPECT_EQ(refused("x = [{y = 1}, {" + parts(33, "\"a\"") + " = 1}]"), deep);
+  EXPECT_EQ(refused(R"(x = ["""y"""", {)" + parts(33, "a") + " = 1}]"), deep);
+  EXPECT_EQ(refused("x = ['''y''''', {" + parts(33, "a") + " = 1}]"), deep);
   testing::expect_line(refused(parts(32, "a") + " = 1"), unknown);
   // Dots elsewhere are no parts.
   const std::string dots(100, '.');
   testing::expect_line(refused("a = ['" + dots + "', \"\\\"" + dots + "\"] # " + dots + "\n#" + dots), unknown);
   testing::expect_line(refused("a = '''\n'" + dots + "'''\nb = \"\"\"\"" + dots + "\n" + dots + "\"\"\""), unknown);
+  testing::expect_line(refused(R"(a = ["""say "hi"""", ")" + dots + "\"]"), unknown);
+  testing::expect_line(refused("a = ['''''''', '" + dots + "']"), unknown);
 }
 
 TEST(BackendCommand, IsSplitAsAShellDoes) {

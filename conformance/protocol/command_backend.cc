@@ -287,7 +287,10 @@ JobResult CommandBackend::run(const Job& job, const std::filesystem::path& out, 
   };
   JobResult result;
   try {
-    result = result_of(run_process(process));
+    const ProcessResult ended = run_process(process);
+    result = result_of(ended);
+    if (!result.succeeded && ended.could_not_start.empty() && (late || result.timed_out || !any_event))
+      result.lack = lack_of_ranks();
     if (late && !result.timed_out) {  // it ended by itself before it could be ended
       result.succeeded = false;
       result.timed_out = true;

@@ -1,6 +1,7 @@
 #include "conformance/protocol/command_backend.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -193,6 +194,26 @@ TEST_F(CommandBackendTest, AMalformedEventEndsTheProgram) {
     ASSERT_GT(pid, 0);
     EXPECT_EQ(kill(pid, 0), -1) << "still there";
   }
+}
+
+TEST_F(CommandBackendTest, WhatRanksLackIsSaidWhereTheyBeganNothing) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low = {200, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &low);
+  const std::string at_start = reason_of(run("exit 1")),
+                    later = reason_of(run("echo @plumbline case 0 begins; exit 1"));
+  spec.argv = {"/no/such/program"};
+  const std::string missing = reason_of(run());
+  spec.argv = {script("program", "exit 1")};
+  const std::string described = testing::failure([&] { CommandBackend(spec).describe(); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(at_start,
+            "exited with code 1; a process may open 200 files, MPI and cases need 256; raise the limit: "
+            "ulimit -n 256");
+  EXPECT_EQ(later, "exited with code 1");
+  EXPECT_EQ(missing.find("ulimit"), std::string::npos) << missing;
+  EXPECT_EQ(described, "program: describe: exited with code 1");
 }
 
 TEST_F(CommandBackendTest, AnExceptionOfTheCallerEndsTheProgramAndIsRethrown) {

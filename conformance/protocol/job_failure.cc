@@ -90,14 +90,14 @@ bool names_an_exception(std::string_view line) {
 }
 
 /// Words of srun and of Slurm's daemon about the end of tasks, whose own words precede them, and of Open MPI: about its
-/// notices, the end of a rank that has told its error, and connections that the end of another rank broke:
+/// notices, the end of a rank that has told its error ("*** ..."), and connections that the end of another rank broke:
 /// "[HOST][[JOB,1],0][FILE.c:LINE:FUNCTION] ...".
 bool is_consequence(const std::string& line) {
-  return line.starts_with("srun: ") || line.starts_with("slurmstepd") ||
+  return line.starts_with("srun: ") || line.starts_with("slurmstepd") || line.starts_with("*** ") ||
          (line.starts_with('[') &&
           (line.find("][[") != std::string::npos || line.find("] Local abort before MPI_INIT") != std::string::npos ||
            line.find(" sent help message ") != std::string::npos ||
-           line.find("] Set MCA parameter \"orte_base_help_aggregate\"") != std::string::npos));
+           line.find("_base_help_aggregate\" to 0 to see all") != std::string::npos));
 }
 
 /// Why, in a rank's or a launcher's own words, or in what is left of them.
@@ -117,14 +117,6 @@ std::string words_of_failure(const JobResult& result) {
   return outside.empty() ? "" : outside.back();
 }
 
-/// What ranks lack, as clauses.
-std::string clauses_on_lack() {
-  std::string clauses;
-  for (const std::string& lack : {lack_of_room(), lack_of_open_files()})
-    if (!lack.empty()) clauses += "; " + lack;
-  return clauses;
-}
-
 }  // namespace
 
 std::string clause_on_hidden_event(const JobResult& result) {
@@ -137,9 +129,14 @@ std::string reason_of(const JobResult& result) {
   for (const std::string* text : {&result.errors, &result.output})
     if (const size_t at = text->find("plumbline: "); at != std::string::npos)
       return shortened(std::string_view(*text).substr(at, text->find('\n', at) - at));
-  if (result.timed_out) return result.ending + clauses_on_lack();
-  const std::string words = words_of_failure(result), lack = result.any_event ? "" : clauses_on_lack();
-  return (words.empty() ? result.ending : shortened(one_line(words)) + " (" + result.ending + ")") + lack;
+  const std::string words = result.timed_out ? "" : words_of_failure(result);
+  return (words.empty() ? result.ending : shortened(one_line(words)) + " (" + result.ending + ")") +
+         (result.lack.empty() ? "" : "; " + result.lack);
+}
+
+std::string lack_of_ranks() {
+  const std::string room = lack_of_room(), files = lack_of_open_files();
+  return room + (room.empty() || files.empty() ? "" : "; ") + files;
 }
 
 std::string lack_of_open_files() {

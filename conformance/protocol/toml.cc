@@ -40,7 +40,12 @@ size_t end_of_string(std::string_view text, size_t begin) {
   const bool is_of_lines = text.substr(begin, 3) == three;
   const std::string_view mark = std::string_view(three).substr(0, is_of_lines ? 3 : 1);
   for (size_t i = begin + mark.size(); i < text.size(); ++i) {
-    if (text.substr(i, mark.size()) == mark) return i + mark.size();
+    if (text.substr(i, mark.size()) == mark) {
+      // A text of lines may itself end with one or two quotes.
+      size_t end = i + mark.size();
+      for (int more = 0; is_of_lines && more < 2 && end < text.size() && text[end] == quote; ++more) ++end;
+      return end;
+    }
     if (!is_of_lines && text[i] == '\n') return i;
     if (quote == '"' && text[i] == '\\') ++i;
   }

@@ -1,6 +1,6 @@
 """Records when a training script computes what, so that `plumbline bench gaps FOLDER` can say why each rank was idle.
 
-Needs torch alone; copy this one file beside your script. In the script (docs/benchmarks.md has a whole one):
+Needs torch alone; copy this one file beside your script. In the script (as in docs/benchmarks.md):
 
     times = StepTimes('times')        # every rank: the same folder
     times.watch(stage)                # a stage of torch.distributed.pipelining, or a module: watch(module, number=1)
@@ -14,7 +14,9 @@ launched.
 
 A stage says which micro-batch it computes, and which half of a backward. Of a module, the forwards of a step are counted; a
 backward begins with the first gradient of the module's outputs, and ends with the call of backward() that it is in, so that
-stages of one rank need a call each, and halves of a backward are not told apart. Evaluations are left out (module.eval()).
+stages of one rank need a call each; of a backward in halves only the first is recorded, and the other one looks idle.
+Evaluations are left out (module.eval()). A module inside a reentrant checkpoint computes without gradients: watch the module
+around it.
 Watch a stage where there is one: torch.distributed.pipelining may call its module once more before the first step.
 """
 

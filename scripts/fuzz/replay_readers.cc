@@ -96,18 +96,15 @@ std::vector<std::string> dense_texts() {
   return {many("", "[", "", kDeep),
           many("", "{\"\":", "", kDeep),
           many("", "a.", "a=0", kDeep),
-          many("", "[", ""),
           many("[0", ",0", "]"),
           many("[[]", ",[]", "]"),
           many("[{}", ",{}", "]"),
-          many("", "{\"\":", ""),
           many("{\"a\":0", ",\"a\":0", "}"),
           many("", "\n", ""),
           many("", "0,", ""),
           many("a,0\n", "0,\n", ""),
           many("", "[[a]]\n", ""),
           many("a=[", "[],", "]"),
-          many("", "a.", "a=0"),
           many("", "0\n", "")};
 }
 
@@ -170,7 +167,7 @@ int main(int argc, char** argv) {
   action.sa_flags = SA_ONSTACK;
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, nullptr);
 #ifndef __SANITIZE_ADDRESS__
-  const size_t most = mapped_bytes() + (size_t{1} << 30);  // no file here is larger than some KiB
+  const size_t most = mapped_bytes() + (size_t{1} << 30);  // 256 times the longest text
   const rlimit memory{most, most};
   setrlimit(RLIMIT_AS, &memory);
 #endif

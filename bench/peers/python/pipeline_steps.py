@@ -2,9 +2,8 @@
 
 usage: pipeline_steps.py --engine NAME --ranks P --microbatches M --threads N --steps S --out DIR MODEL SCHEDULE...
 
-bench/peers/pipeline_round.h describes the measurement and the files in DIR, filled_model.py what a MODEL is. NAME is pytorch,
-deepspeed, dualpipe or megatron: steps_NAME.py has a class Pipeline with step(), gradients() and drop_gradients(). Starts its ranks
-itself. Needs only torch and the engine.
+bench/peers/pipeline_round.h describes the measurement and the files in DIR, filled_model.py what a MODEL is. steps_NAME.py has
+a class Pipeline with step(), gradients() and drop_gradients(). Starts its ranks itself. Needs only torch and the engine.
 exit: 0 done, 3 no such engine here.
 """
 
@@ -81,7 +80,7 @@ def options_of_command():
     parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1])
     for name in ('--ranks', '--microbatches', '--threads', '--steps'):
         parser.add_argument(name, type=int, required=True)
-    parser.add_argument('--engine', choices=('pytorch', 'deepspeed', 'dualpipe', 'megatron'), required=True)
+    parser.add_argument('--engine', required=True)
     parser.add_argument('--out', required=True)
     parser.add_argument('model')
     parser.add_argument('schedules', nargs='+')

@@ -1,39 +1,19 @@
 """DeepSpeed's PipelineEngine for pipeline_steps.py: train_batch(), with an optimizer that changes nothing."""
 
-import logging
-import os
-
+from deepspeed_cpu import Unchanged, set_up  # before deepspeed  # isort: skip
 import deepspeed
 import torch
 import torch.distributed as dist
 from deepspeed.pipe import PipelineModule
 from filled_model import LARGE, Layers, fill
 
-CLASSES = {'1f1b': 'DeepSpeed has no other schedule'}
 VERSION = f'deepspeed {deepspeed.__version__} on torch {torch.__version__}'
-
-
-class Unchanged(torch.optim.Optimizer):
-    def __init__(self, parameters):
-        super().__init__(parameters, {})
-
-    def step(self, closure=None):
-        pass
-
-
-def set_up():
-    """What DeepSpeed's launcher does, for a process group that exists."""
-    os.environ['LOCAL_RANK'] = str(dist.get_rank())
-    # It would compile a collective for inference, which no training uses.
-    deepspeed.ops.__compatible_ops__['deepspeed_shm_comm'] = False
-    deepspeed.utils.logger.setLevel(logging.WARNING)  # it logs its whole configuration
-    deepspeed.init_distributed('gloo', verbose=False)
 
 
 class Pipeline:
     def __init__(self, name, shape, microbatches, loss):
-        set_up()
         rank, ranks = dist.get_rank(), dist.get_world_size()
+        set_up(rank)
         layers = shape.layers // ranks
         stage = Layers(shape, rank * layers, (rank + 1) * layers)
         # One layer for each stage; DeepSpeed builds and runs those of this rank only.

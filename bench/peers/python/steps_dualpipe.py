@@ -2,22 +2,14 @@
 all-reduce of all of them between the two ranks that have the same stages, in the step."""
 
 import importlib.metadata
-from unittest import mock
 
 import torch
 import torch.distributed as dist
-from dualpipe import DualPipe, comm, set_p2p_tensor_dtype, set_p2p_tensor_shapes
+from dualpipe import set_p2p_tensor_dtype, set_p2p_tensor_shapes
+from dualpipe_cpu import dual_pipe
 from filled_model import LARGE, Layers, fill
 
-CLASSES = {'dualpipe': 'DualPipe has no other schedule'}
 VERSION = f'dualpipe {importlib.metadata.version("dualpipe")} on torch {torch.__version__}'
-
-
-def receive_buffers():
-    return [torch.empty(s, dtype=comm.TENSOR_DTYPE, device='cpu', requires_grad=True) for s in comm.TENSOR_SHAPES]
-
-
-comm.build_from_tensor_shapes = receive_buffers  # its own are on a GPU
 
 
 class Pipeline:
@@ -25,8 +17,7 @@ class Pipeline:
         rank, ranks = dist.get_rank(), dist.get_world_size()
         layers = shape.layers // ranks
         self._stages = {stage: Layers(shape, stage * layers, (stage + 1) * layers) for stage in (rank, ranks - 1 - rank)}
-        with mock.patch.object(torch.cuda, 'current_device', lambda: 'cpu'):  # where it asserts that the parameters are
-            self._engine = DualPipe(tuple(self._stages.values()), batch_dim=0)
+        self._engine = dual_pipe(tuple(self._stages.values()), batch_dim=0)
         set_p2p_tensor_shapes([shape.sizes()])
         set_p2p_tensor_dtype(torch.float32)
         pairs = [dist.new_group([low, ranks - 1 - low]) for low in range(ranks // 2)]

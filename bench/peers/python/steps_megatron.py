@@ -1,7 +1,5 @@
-"""Megatron-core's schedules for pipeline_steps.py: forward and backward of a model in its own DistributedDataParallel. What it
-asks of a GPU is answered by the CPU: the device of its own small tensors, and the wait for it."""
+"""Megatron-core's schedules for pipeline_steps.py: forward and backward of a model in its own DistributedDataParallel."""
 
-import contextlib
 import importlib.metadata
 from functools import partial
 
@@ -14,29 +12,10 @@ from megatron.core.enums import ModelType
 from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.transformer.module import MegatronModule
 from megatron.core.transformer.transformer_config import TransformerConfig
-from torch.overrides import TorchFunctionMode
+from megatron_cpu import on_cpu
 
-CLASSES = {'1f1b': 1, 'interleaved-1f1b': 2}  # stages of a rank
+STAGES_OF_A_RANK = {'1f1b': 1, 'interleaved-1f1b': 2}
 VERSION = f'megatron-core {importlib.metadata.version("megatron-core")} on torch {torch.__version__}'
-
-
-class MadeOnCpu(TorchFunctionMode):
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = dict(kwargs or {})
-        if str(kwargs.get('device')).startswith('cuda'):
-            kwargs['device'] = 'cpu'
-        return function(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def on_cpu():
-    current_device, torch.cuda.current_device = torch.cuda.current_device, lambda: torch.device('cpu')
-    synchronize, torch.cuda.synchronize = torch.cuda.synchronize, lambda device=None: None
-    try:
-        with MadeOnCpu():
-            yield
-    finally:
-        torch.cuda.current_device, torch.cuda.synchronize = current_device, synchronize
 
 
 class Chunk(MegatronModule):
@@ -60,7 +39,7 @@ class Chunk(MegatronModule):
 
 class Pipeline:
     def __init__(self, name, shape, microbatches, loss):
-        rank, ranks, own = dist.get_rank(), dist.get_world_size(), CLASSES[name]
+        rank, ranks, own = dist.get_rank(), dist.get_world_size(), STAGES_OF_A_RANK[name]
         self._sequence, self._rows, hidden = (1, *shape.sizes())[-3:]
         # The same numbers in the three dimensions in which Megatron-core sends them.
         sizes = (microbatches, self._sequence, self._rows, hidden)

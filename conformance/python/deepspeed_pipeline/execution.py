@@ -1,8 +1,6 @@
 """One case on one rank: builds DeepSpeed's engine from it, executes its steps, collects its results."""
 
-import logging
-import os
-
+from deepspeed_cpu import Unchanged, set_up  # before deepspeed  # isort: skip
 import deepspeed
 import torch
 import torch.distributed as dist
@@ -13,19 +11,7 @@ from deepspeed.runtime.pipe import schedule
 from recorder import Recorder
 from stage import Layer, Shared, layers_of, passing
 
-
 CLIP = base_engine.clip_grad_norm_
-SHM_COLLECTIVE = "deepspeed_shm_comm"
-
-
-class Unchanged(torch.optim.Optimizer):
-    """The optimizer of cases that compute gradients only."""
-
-    def __init__(self, parameters):
-        super().__init__(parameters, {})
-
-    def step(self, closure=None):
-        pass
 
 
 class Execution:
@@ -51,7 +37,7 @@ class Execution:
 
     def _engine(self):
         case = self.case
-        _set_up_deepspeed(self.index)
+        set_up(self.index)
         module = PipelineModule(
             layers_of(case, self.index, self.layer),
             num_stages=case.stages,
@@ -212,12 +198,3 @@ def optimizer_of(options, groups):
         return torch.optim.SGD(groups, lr=rate, momentum=options["momentum"], weight_decay=decay)
     betas = options["beta1"], options["beta2"]
     return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=options["epsilon"], weight_decay=decay)
-
-
-def _set_up_deepspeed(rank):
-    """What DeepSpeed's launcher does, for a process group that exists."""
-    os.environ["LOCAL_RANK"] = str(rank)
-    # It would compile a collective for inference, which no training uses: 50 s at the first time.
-    deepspeed.ops.__compatible_ops__[SHM_COLLECTIVE] = False
-    deepspeed.utils.logger.setLevel(logging.WARNING)  # it logs its whole configuration
-    deepspeed.init_distributed("gloo", verbose=False)

@@ -4,9 +4,9 @@ usage: adapter.py [--overlapped] describe
        adapter.py [--overlapped] plan --job J
        adapter.py [--overlapped] run --job J --out D
 
-support.py states which cases are supported; execution.py turns a case into DualPipe's modules, batches and losses; cpu.py
-has what DualPipe needs without a GPU. With --overlapped the modules have the method in which DualPipe's users overlap a
-forward with a backward.
+support.py states which cases are supported; execution.py turns a case into DualPipe's modules, batches and losses;
+dualpipe_cpu.py has what DualPipe needs without a GPU. With --overlapped the modules have the method in which DualPipe's
+users overlap a forward with a backward.
 """
 
 import argparse

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 import torch.distributed as dist
-from cpu import dual_pipe
+from dualpipe_cpu import dual_pipe
 from dualpipe import set_p2p_tensor_dtype, set_p2p_tensor_shapes
 from plumbline_case.case import shape_of
 from plumbline_case.torch import load

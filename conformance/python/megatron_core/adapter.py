@@ -5,8 +5,8 @@ usage: adapter.py [--messages batched|overlapped] describe
        adapter.py [--messages ...] run --job J --out D
 
 `run` starts its ranks itself, or under torchrun or mpirun is one of them (plumbline_case/torch_distributed/gloo.py).
-support.py states which cases are supported; execution.py turns a case into a model of Megatron-core; cpu.py is all that
-makes Megatron-core run without a GPU.
+support.py states which cases are supported; execution.py turns a case into a model of Megatron-core; megatron_cpu.py is
+all that makes Megatron-core run without a GPU.
 """
 
 import argparse

@@ -14,8 +14,8 @@ from plumbline_case.torch.tensors import DTYPES
 
 import losses
 from chunks import Chunk, OneOfSeveral, Replica, wire_shape
-from cpu import on_cpu
 from gradients import clipped, divided, finite, with_sums
+from megatron_cpu import on_cpu
 from recorder import Recorder
 from support import placement, tied
 

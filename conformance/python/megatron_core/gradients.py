@@ -7,7 +7,7 @@ import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.optimizer.clip_grads import clip_grad_by_total_norm_fp32, get_grad_norm_fp32
 
-from cpu import on_cpu
+from megatron_cpu import on_cpu
 
 
 def with_sums(gradients, shared):

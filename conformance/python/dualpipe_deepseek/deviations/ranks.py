@@ -12,7 +12,7 @@ import torch.distributed as dist
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import dualpipe  # noqa: E402
-from cpu import dual_pipe  # noqa: E402
+from dualpipe_cpu import dual_pipe  # noqa: E402
 
 MICROBATCHES = 4  # two in each direction
 

@@ -94,6 +94,12 @@ def marked(mark):
     return found
 
 
+def heeds_signals():
+    """As a program that a shell starts; under nohup, or in a script's background, a child ignores some."""
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
+
+
 class InAFolder(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory()
@@ -224,7 +230,7 @@ class Faults(InAFolder):
         words = ["run", "--backend", shlex.join(backend), "--corpus", self.export(["gpipe"]), *report]
         environment = os.environ | {"PYTHONPATH": PYTHON, "HOSTILE_MARK": self.mark, "TMPDIR": self.temporary}
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen([*TOOL, *words], env=environment, **pipes)
+        process = subprocess.Popen([*TOOL, *words], env=environment, preexec_fn=heeds_signals, **pipes)
         for _ in range(6000):
             if os.path.exists(self.table + ".pids"):
                 break

@@ -21,6 +21,14 @@ namespace fs = std::filesystem;
 
 inline bool with_mpi() { return std::getenv("PLUMBLINE_WITH_MPI") != nullptr; }
 
+/// Whether the mpirun of the path is Open MPI's.
+inline bool with_open_mpi() {
+  if (!with_mpi()) return false;
+  conformance::ProcessOptions version;
+  version.argv = {"mpirun", "--version"};
+  return conformance::run_process(version).output.find("Open MPI") != std::string::npos;
+}
+
 inline int exit_code(const conformance::ProcessResult& result) { return result.exit_code.value_or(-1); }
 
 inline bool has(const conformance::ProcessResult& result, const std::string& text) {

@@ -175,6 +175,9 @@ TEST_P(Launchers, AFaultOfOneRankCostsItsCaseAlone) {
                "error", "rank1.safetensors", 1},
        }) {
     if (!testing::in_sample(number++, 2)) continue;
+    // MPICH's mpirun ends no rank for the exit code of another one that is not an MPI program.
+    const bool ends_others = std::string(GetParam().name) != "Mpirun" || with_open_mpi();
+    if (!ends_others && std::string(fault.reason) == "rank 1: out of memory") continue;
     std::string script = fault.script;
     script.replace(script.find('@'), 1, mine);
     const conformance::ProcessResult result = run(script);

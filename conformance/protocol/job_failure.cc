@@ -109,6 +109,10 @@ std::string words_of_failure(const JobResult& result) {
   for (const std::vector<std::string>* texts : {&notices, &outside})
     for (const std::string& text : *texts)
       if (text.find("exited on signal") != std::string::npos) return text;
+  // MPICH's mpiexec says it on standard output.
+  for (const std::string* text : {&result.output, &result.errors})
+    if (const size_t at = text->find("YOUR APPLICATION TERMINATED WITH THE EXIT STRING"); at != std::string::npos)
+      return text->substr(at, text->find('\n', at) - at);
   if (const auto own = std::find_if_not(outside.rbegin(), outside.rend(), is_consequence); own != outside.rend())
     return *own;
   const auto is_of_task = [](const std::string& line) { return line.find(": task") != std::string::npos; };

@@ -33,6 +33,16 @@ TEST(ReasonOf, ARanksReasonPrecedesItsLaunchers) {
             "rank 0 exited on signal 11 (Segmentation fault). (exited with code 1)");
 }
 
+TEST(ReasonOf, MpichsSignalIsOnStandardOutput) {
+  const std::string banner =
+      "=====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 9\n=====\nYOUR APPLICATION "
+      "TERMINATED WITH THE EXIT STRING: Killed (signal 9)\nThis typically refers to a problem with your application.\n";
+  const std::string said = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9) (code 9)";
+  EXPECT_EQ(reason_of({.ending = "code 9", .output = banner}), said);
+  EXPECT_EQ(reason_of({.ending = "code 9", .output = banner, .errors = "last words\n"}), said);
+  EXPECT_EQ(reason_of({.ending = "code 9", .output = banner, .errors = "ValueError: no\n"}), "ValueError: no (code 9)");
+}
+
 TEST(ReasonOf, ARanksLastWordsPrecedeThoseOfSlurm) {
   const auto reason = [](const std::string& errors) { return reason_of({.ending = "code 143", .errors = errors}); };
   const std::string slurms =

@@ -21,7 +21,7 @@ MODEL = str(Path(__file__).parents[2] / 'runtime/capture/pt2/testdata/tied/model
 IN_FULL = bool(os.environ.get('PLUMBLINE_IN_FULL'))
 SECONDS = 300  # until a run has hung
 FIRST, SECOND = 'exact-mlp-sum', 'exact-mlp-mean'
-KILLED = r'exited on signal 9|KILLED BY SIGNAL: 9|KILLED_BY_SIGNAL: 9|killed by signal 9'
+KILLED = r'EXIT STRING: Killed \(signal 9\)|exited on signal 9|KILLED BY SIGNAL: 9|KILLED_BY_SIGNAL: 9|killed by signal 9'
 NO_MESSAGE = r"rank 0, position \d+ \(0B3\): no message from rank 1 within 3 s: stage 0, micro-batch 3, gradient of 'layers.3'"
 # (fault, exit code, status of the first case, what is said of it). The fourth message of rank 1 is the last of the first case.
 FAULTS = (

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks scripts/Containerfile without a container engine; exit 77: not a Debian, whose packages the file names.
+"""Checks scripts/Containerfile without a container engine; exit 77: not a Debian, whose packages the file
+names, or the programs are linked with another MPI than the file's.
 
 usage: container_test.py PROGRAM...
 
@@ -130,6 +131,9 @@ def main():
     check_libtorch(build, sys.argv[1:])
     if not shutil.which('dpkg-query'):
         print('skipped: no dpkg here')
+        sys.exit(77)
+    if any('libmpich' in file for program in sys.argv[1:] for file in libraries_of(program)):
+        print('skipped: the programs are linked with MPICH, the image has Open MPI')
         sys.exit(77)
     check_packages(last, sys.argv[1:])
 

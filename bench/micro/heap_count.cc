@@ -66,17 +66,25 @@ void HeapCount::note_release(size_t bytes) noexcept {
 
 }  // namespace plumbline::bench
 
+namespace {
+
+/// Null without memory.
+void* counted(std::size_t size, const void* caller) noexcept {
+  void* const memory = std::malloc(size > 0 ? size : 1);
+  if (memory) plumbline::bench::HeapCount::note(caller, malloc_usable_size(memory));
+  return memory;
+}
+
+}  // namespace
+
 // Replaces the C++ library's operator new in the whole program: both forms, since AddressSanitizer has its own of
 // either.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  void* const memory = std::malloc(size > 0 ? size : 1);
-  if (memory) plumbline::bench::HeapCount::note(__builtin_return_address(0), malloc_usable_size(memory));
-  return memory;
+  return counted(size, __builtin_return_address(0));
 }
 void* operator new(std::size_t size) {
-  void* const memory = std::malloc(size > 0 ? size : 1);
+  void* const memory = counted(size, __builtin_return_address(0));
   if (!memory) throw std::bad_alloc();
-  plumbline::bench::HeapCount::note(__builtin_return_address(0), malloc_usable_size(memory));
   return memory;
 }
 void operator delete(void* memory) noexcept {

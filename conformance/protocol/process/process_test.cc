@@ -198,58 +198,51 @@ TEST(Process, AnExceptionOfTheListenerKillsTheChild) {
   EXPECT_TRUE(dies(pid));
 }
 
-TEST(Process, SignalsReachTheChildren) {
+struct Signalled {
+  std::string said;  ///< by the child, at first
+  int status = 0;    ///< of its supervisor
+};
+
+/// A supervisor that gets a signal when its child has said something.
+Signalled signalled(ProcessOptions child, int signal) {
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  if (pipe(ends) != 0) throw Error("no pipe");
   const pid_t supervisor = fork();
-  ASSERT_GE(supervisor, 0);
+  if (supervisor < 0) throw Error("no process");
   if (supervisor == 0) {
     end_children_on_signals();
-    ProcessOptions options = shell("echo $$; exec sleep 1000");
-    options.on_output = [&](std::string_view piece, const auto&) {
+    child.on_output = [&](std::string_view piece, const auto&) {
       if (write(ends[1], piece.data(), piece.size()) < 0) _exit(1);
     };
-    run_process(options);
+    run_process(child);
     _exit(0);
   }
   char text[32] = {};
-  ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
-  kill(supervisor, SIGINT);
-  int status = 0;
-  waitpid(supervisor, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
-  EXPECT_TRUE(dies(std::stoi(text)));
+  const bool spoke = read(ends[0], text, sizeof text - 1) > 0;
+  kill(supervisor, signal);
+  Signalled ended{text};
+  waitpid(supervisor, &ended.status, 0);
   close(ends[0]);
   close(ends[1]);
+  if (!spoke) throw Error("the child said nothing");
+  return ended;
+}
+
+TEST(Process, SignalsReachTheChildren) {
+  const Signalled ended = signalled(shell("echo $$; exec sleep 1000"), SIGINT);
+  EXPECT_TRUE(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
+  EXPECT_TRUE(dies(std::stoi(ended.said)));
 }
 
 TEST(Process, ASignalAsksTheChildOnceAndGivesItTime) {
   const TemporaryFolder folder;
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t supervisor = fork();
-  ASSERT_GE(supervisor, 0);
-  if (supervisor == 0) {
-    end_children_on_signals();
-    ProcessOptions options = shell(
-        "trap 'echo asked >> log' TERM; echo begun; until test -s log; do sleep 0.01; done\n"
-        "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo cleaned >> log");
-    options.directory = folder.path().string();
-    options.on_output = [&](std::string_view piece, const auto&) {
-      if (write(ends[1], piece.data(), piece.size()) < 0) _exit(1);
-    };
-    run_process(options);
-    _exit(0);
-  }
-  char text[32] = {};
-  ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
-  kill(supervisor, SIGTERM);
-  int status = 0;
-  waitpid(supervisor, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  ProcessOptions child = shell(
+      "trap 'echo asked >> log' TERM; echo begun; until test -s log; do sleep 0.01; done\n"
+      "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo cleaned >> log");
+  child.directory = folder.path().string();
+  const Signalled ended = signalled(child, SIGTERM);
+  EXPECT_TRUE(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGTERM);
   EXPECT_EQ(read_file(folder / "log"), "asked\ncleaned\n") << "mpirun leaves its files after a second SIGTERM";
-  close(ends[0]);
-  close(ends[1]);
 }
 
 TEST(Process, AShellReadsAQuotedWordAsOneArgument) {

@@ -29,7 +29,8 @@ struct GuardReport {
   int value;
 };
 
-constexpr char kEndAll = 'k';
+/// What the supervisor tells its guard; kLeft is not sent, but stands for the end of the pipe.
+constexpr char kAskToEnd = 't', kEndAll = 'k', kLeft = 'l';
 
 /// The guards of this process, for a signal handler: lock-free. 0: a free place.
 struct LiveGuard {
@@ -136,7 +137,10 @@ class GuardProcess {
       reap();  // before the first wait too: the program may have ended before the signal was blocked
       if (poll(events, 2, -1) < 0) continue;
       if (events[0].revents == 0) continue;
-      if (read_fully(control_, &command, 1) < 1) ask_to_end();
+      if (read_fully(control_, &command, 1) < 1) command = kLeft;
+      if (command != kEndAll) ask_to_end();
+      if (command == kAskToEnd) continue;
+      if (command == kLeft) await_end();
       kill_all();
       _exit(0);
     }
@@ -171,9 +175,14 @@ class GuardProcess {
     return reaped == 0;
   }
 
-  /// The supervisor is gone: mpirun, for one, ends its ranks and removes its files when it is asked to.
+  /// Once: mpirun ends its ranks and removes its files when it is asked to, and leaves its files when asked again.
   void ask_to_end() {
-    kill(-program_, SIGTERM);
+    if (!was_asked_) kill(-program_, SIGTERM);
+    was_asked_ = true;
+  }
+
+  /// The supervisor is gone: nothing else gives the program its time.
+  void await_end() {
     for (int i = 0; i < Guard::kGrace.count() / kNap && any_left(); ++i) nap(kNap);
   }
 
@@ -189,7 +198,7 @@ class GuardProcess {
   static constexpr int kNap = 5;  // ms
   pid_t program_;
   int control_, reports_, signals_ = -1;
-  bool has_ended_ = false, is_reaped_ = false;
+  bool has_ended_ = false, is_reaped_ = false, was_asked_ = false;
 };
 
 [[noreturn]] void become_guard(const GuardedProgram& program, int control, int reports) {
@@ -264,6 +273,24 @@ bool Guard::guard_shows(short event) const {
   return false;
 }
 
+void Guard::tell(char command) {
+  // Without a reader there is SIGPIPE, which must not end this process.
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  if (write(control_, &command, 1) < 0) {
+    const timespec now{};
+    sigtimedwait(&pipe, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Guard::ask_to_end() {
+  tell(kAskToEnd);
+  kill(guard_, SIGCONT);
+}
+
 void Guard::end_all() {
   if (control_ < 0) return;
   LiveGuard* const place = place_of(guard_);
@@ -271,16 +298,7 @@ void Guard::end_all() {
   // Before the guard is told: until then the zombie keeps the id of the group. A guard that was killed cannot do it,
   // and the program could stop the guard again and again.
   if (pid_ > 0 && error_ == 0) kill(-pid_, SIGKILL);
-  // Without a reader there is SIGPIPE, which must not end this process.
-  sigset_t pipe, before;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  if (write(control_, &kEndAll, 1) < 0) {
-    const timespec now{};
-    sigtimedwait(&pipe, nullptr, &now);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  tell(kEndAll);
   close(control_);
   control_ = -1;
   const auto limit = std::chrono::steady_clock::now() + kGrace + kLongestEnd;

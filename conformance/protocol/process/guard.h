@@ -50,6 +50,10 @@ class Guard {
   /// Blocks until the program ends.
   Ending wait();
 
+  /// Asks the program and its process group to end (SIGTERM), and returns at once. Only the first call does, and then
+  /// leave_all() does not: mpirun takes a second SIGTERM as an order to leave its files.
+  void ask_to_end();
+
   /// Kills the program and all that it left, and returns when they are gone, or after kGrace + kLongestEnd.
   void end_all();
 
@@ -62,6 +66,7 @@ class Guard {
   /// Waits for data from the guard (POLLIN) or for its end (0) for a short time; false: there was none, and the guard
   /// goes on if it was stopped.
   bool guard_shows(short event) const;
+  void tell(char command);
 
   pid_t guard_ = -1, pid_ = -1;
   int error_ = 0;

@@ -36,7 +36,7 @@ using Milliseconds = std::chrono::milliseconds;
 /// An environment variable of a child, which all its descendants inherit, wherever they move in the process tree.
 constexpr const char* mark_variable = "PLUMBLINE_SUPERVISED";
 
-/// The guards ask the children to end: only once, since mpirun takes a second SIGTERM as an order to leave its files.
+/// The guards ask the children to end, those that were not yet asked.
 void leave_children_and_die(int signal) {
   Guard::leave_all();
   ScratchFolder::remove();
@@ -163,7 +163,7 @@ class Child {
     return poll(&event, 1, 0) > 0 ? read_from(1) : std::string_view();
   }
 
-  void terminate() { kill(-guard_->pid(), SIGTERM); }
+  void ask_to_end() { guard_->ask_to_end(); }
 
   void kill_all() {
     guard_->end_all();
@@ -262,7 +262,7 @@ ProcessResult run_process(const ProcessOptions& options) {
       result.timeout_reason = now >= deadline   ? "no end within " + seconds_text(options.timeout)
                               : now >= due().at ? due().reason
                                                 : "no output for " + seconds_text(options.silence_timeout);
-      child.terminate();
+      child.ask_to_end();
       kill_at = now + options.grace;
     } else if (now >= kill_at) {
       child.kill_all();

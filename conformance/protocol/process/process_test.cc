@@ -234,15 +234,33 @@ TEST(Process, SignalsReachTheChildren) {
   EXPECT_TRUE(dies(std::stoi(ended.said)));
 }
 
+/// Notes each SIGTERM in the file log of its folder, goes on for a second after the first, and notes its end.
+ProcessOptions cleaning_child(const TemporaryFolder& folder, const std::string& when_ready,
+                              const std::string& when_asked) {
+  ProcessOptions child = shell("trap '" + when_asked + "echo asked >> log' TERM; " + when_ready +
+                               "until test -s log; do sleep 0.01; done\n"
+                               "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo cleaned >> log");
+  child.directory = folder.path().string();
+  return child;
+}
+
 TEST(Process, ASignalAsksTheChildOnceAndGivesItTime) {
   const TemporaryFolder folder;
-  ProcessOptions child = shell(
-      "trap 'echo asked >> log' TERM; echo begun; until test -s log; do sleep 0.01; done\n"
-      "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo cleaned >> log");
-  child.directory = folder.path().string();
-  const Signalled ended = signalled(child, SIGTERM);
+  const Signalled ended = signalled(cleaning_child(folder, "echo ready; ", ""), SIGTERM);
   EXPECT_TRUE(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGTERM);
   EXPECT_EQ(read_file(folder / "log"), "asked\ncleaned\n") << "mpirun leaves its files after a second SIGTERM";
+}
+
+TEST(Process, ASignalAfterADeadlineDoesNotAskTheChildAgain) {
+  const TemporaryFolder folder;
+  ProcessOptions child = cleaning_child(folder, "", "echo asked; ");
+  child.timeout = 1500ms;  // time enough to set the trap
+  child.grace = 1h;
+  child.separate_errors = true;  // the shell tells that its sleep was asked, too
+  const Signalled ended = signalled(child, SIGTERM);
+  EXPECT_EQ(ended.said, "asked\n");
+  EXPECT_TRUE(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGTERM);
+  EXPECT_EQ(read_file(folder / "log"), "asked\ncleaned\n");
 }
 
 TEST(Process, AShellReadsAQuotedWordAsOneArgument) {

@@ -133,6 +133,31 @@ TEST(BackendFile, AKeyHasAtMost32Parts) {
   testing::expect_line(refused("a = ['''''''', '" + dots + "']"), unknown);
 }
 
+/// toml++ has no defined behaviour where it looks for white space and finds U+00A1 to U+0499, or U+FB16 to U+FEFE.
+TEST(BackendFile, OtherCharactersThanAsciiStandInStringsAndComments) {
+  const auto refused = [](const std::string& text) {
+    return testing::refusal([&] { parse_backend_file(text, "b.toml"); });
+  };
+  const std::string outside = "a character that is not ASCII stands outside of strings and comments; quote it";
+  const std::string behind = "a character that is not ASCII stands behind a backslash; write it as \\uXXXX";
+  EXPECT_EQ(refused("ě"), "b.toml:1: " + outside);
+  EXPECT_EQ(refused("\né = 1"), "b.toml:2: " + outside);
+  EXPECT_EQ(refused("a = ﷲ"), "b.toml:1: " + outside);
+  EXPECT_EQ(refused("a = 1\u00a0"), "b.toml:1: " + outside);
+  EXPECT_EQ(refused("a = 'b' é"), "b.toml:1: " + outside);
+  EXPECT_EQ(refused("a = \"\"\"\n\\é\"\"\""), "b.toml:2: " + behind);
+  EXPECT_EQ(refused("a = \"\"\"b\\\n  \n  é\"\"\""), "b.toml:3: " + behind);
+  EXPECT_EQ(refused(R"(a = "b\\\é")"), "b.toml:1: " + behind);
+  for (const std::string text : {"é", "ﷲ", "\u00a0"}) {
+    const std::string unknown = "b.toml:1: 'a' is unknown";
+    testing::expect_line(refused("a = ['" + text + "', \"" + text + "\\\\" + text + "\"] # " + text), unknown);
+    testing::expect_line(refused("a = \"\"\"" + text + "\n" + text + "\\\n b " + text + "\"\"\""), unknown);
+    testing::expect_line(refused("a = '''\\" + text + "\\\n" + text + "'''"), unknown);
+    testing::expect_line(refused("\xEF\xBB\xBF" "a = '" + text + "'"), unknown);
+    testing::expect_line(refused("'" + text + "' = 1"), "b.toml:1: '" + text + "' is unknown");
+  }
+}
+
 TEST(BackendCommand, IsSplitAsAShellDoes) {
   EXPECT_EQ(read_backend("python3 -u 'my adapter.py' \"a \\\" b\" c\\ d ''").argv,
             (Words{"python3", "-u", "my adapter.py", "a \" b", "c d", ""}));

@@ -153,7 +153,10 @@ TEST(BackendFile, OtherCharactersThanAsciiStandInStringsAndComments) {
     testing::expect_line(refused("a = ['" + text + "', \"" + text + "\\\\" + text + "\"] # " + text), unknown);
     testing::expect_line(refused("a = \"\"\"" + text + "\n" + text + "\\\n b " + text + "\"\"\""), unknown);
     testing::expect_line(refused("a = '''\\" + text + "\\\n" + text + "'''"), unknown);
-    testing::expect_line(refused("\xEF\xBB\xBF" "a = '" + text + "'"), unknown);
+    testing::expect_line(refused("\xEF\xBB\xBF"
+                                 "a = '" +
+                                 text + "'"),
+                         unknown);
     testing::expect_line(refused("'" + text + "' = 1"), "b.toml:1: '" + text + "' is unknown");
   }
 }

@@ -55,8 +55,10 @@ size_t end_of_string(std::string_view text, size_t begin) {
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
 /// Refuses text that toml++ does not survive:
-/// - A dotted key of many parts: toml++ limits how deep values are nested, but recurses into its tables without a limit.
-/// - A character that is not ASCII where toml++ looks for white space: its test for it (3.3 and 3.4) then has no defined
+/// - A dotted key of many parts: toml++ limits how deep values are nested, but recurses into its tables without a
+/// limit.
+/// - A character that is not ASCII where toml++ looks for white space: its test for it (3.3 and 3.4) then has no
+/// defined
 ///   behaviour. That is outside of strings and comments, where TOML allows none, and behind a backslash.
 void expect_harmless(std::string_view text, const std::string& file) {
   constexpr int kMostParts = 32;

@@ -5,6 +5,8 @@
 
 #include "runtime/error.h"
 #include "runtime/text/join.h"
+#include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 
 namespace plumbline {
 namespace {
@@ -15,7 +17,7 @@ using Json = nlohmann::json;
 std::string excerpt(const Json& json) {
   constexpr size_t most = 60;
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > most) text = text.substr(0, most) + "...";
+  if (text.size() > most) text = std::string(beginning_of(text, most)) + "...";
   return text;
 }
 
@@ -51,7 +53,7 @@ class Builder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
     const auto [member, added] = open_.back()->get_ref<Json::object_t&>().emplace(std::move(key), nullptr);
-    if (!added) throw InputError(source_ + " names " + Json(member->first).dump() + " twice");
+    if (!added) throw InputError(source_ + " names " + excerpt(member->first) + " twice");
     member_ = &member->second;
     return true;
   }
@@ -111,7 +113,7 @@ void JsonPlace::fail(const std::string& expected) const { refuse("expected " + e
 
 void JsonPlace::refuse(const std::string& wrong) const {
   const std::string path = path_to(*root_->document, *json_).value_or("");
-  throw InputError(root_->source + ": " + (path.empty() ? "" : path + ": ") + wrong);
+  throw InputError(one_line(root_->source + ": " + (path.empty() ? "" : shortened(path) + ": ") + wrong));
 }
 
 bool JsonPlace::is_null() const { return json_->is_null(); }
@@ -133,7 +135,7 @@ void JsonPlace::expect_only(std::initializer_list<std::string_view> keys) const 
   if (!json_->is_object()) fail("an object with " + join(keys));
   for (const auto& [key, value] : json_->items())
     if (std::ranges::find(keys, key) == keys.end())
-      fail("an object with no other members than " + join(keys) + " (here is \"" + key + "\")");
+      fail("an object with no other members than " + join(keys) + " (here is " + excerpt(key) + ")");
 }
 
 std::vector<JsonPlace> JsonPlace::items() const {

@@ -37,6 +37,16 @@ TEST(JsonPlace, ErrorsSayWhereAndWhatWasExpected) {
   EXPECT_EQ(refusal("\"c\"", [](Place p) { p.one_of({"a", "b"}); }), "f.json: expected one of a, b, not \"c\"");
   EXPECT_EQ(refusal(R"({"a":1,"z":2})", [](Place p) { p.expect_only({"a", "b"}); }),
             "f.json: expected an object with no other members than a, b (here is \"z\"), not {\"a\":1,\"z\":2}");
+  // Names from the file stay on the line, and short.
+  EXPECT_EQ(
+      refusal("{\"b\\n\\u001b\":1}", [](Place p) { p.expect_only({"a"}); }),
+      "f.json: expected an object with no other members than a (here is \"b\\n\\u001b\"), not {\"b\\n\\u001b\":1}");
+  EXPECT_EQ(refusal("{\"b\\n\\u001b\":[1]}", [](Place p) { p["b\n\x1b"].items()[0].text(); }),
+            "f.json: b \\x1b[0]: expected a string, not 1");
+  const std::string name(100'000, 'n');
+  EXPECT_LT(refusal("{\"" + name + "\":1}", [](Place p) { p.expect_only({"a"}); }).size(), 300u);
+  EXPECT_LT(refusal("{\"" + name + "\":1}", [&](Place p) { p[name.c_str()].text(); }).size(), 600u);
+  EXPECT_LT(refusal("{\"" + name + "\":1,\"" + name + "\":1}", nothing).size(), 300u);
 }
 
 TEST(JsonPlace, RefusesWhatWouldOverflowTheStack) {

@@ -52,38 +52,20 @@ size_t end_of_string(std::string_view text, size_t begin) {
   return text.size();
 }
 
-bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
-
-/// Refuses text that toml++ does not survive:
-/// - A dotted key of many parts: toml++ limits how deep values are nested, but recurses into its tables without a
-/// limit.
-/// - A character that is not ASCII where toml++ looks for white space: its test for it (3.3 and 3.4) then has no
-/// defined
-///   behaviour. That is outside of strings and comments, where TOML allows none, and behind a backslash.
-void expect_harmless(std::string_view text, const std::string& file) {
+/// toml++ limits how deep values are nested, but not how deep the tables of a dotted key are, into which it recurses.
+void expect_short_keys(std::string_view text, const std::string& file) {
   constexpr int kMostParts = 32;
-  const auto refuse = [&](size_t at, const std::string& why) {
-    throw InputError(file + ":" + std::to_string(1 + std::ranges::count(text.substr(0, at), '\n')) + ": " + why);
-  };
   int dots = 0;
-  for (size_t i = text.starts_with("\xEF\xBB\xBF") ? 3 : 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '"' || text[i] == '\'') {
-      const size_t begin = i, end = end_of_string(text, begin);
-      for (++i; text[begin] == '"' && i < end; ++i) {
-        if (text[i] != '\\') continue;
-        const size_t next = text.find_first_not_of(" \t\r\n", ++i);
-        if (next < end && !is_ascii(text[next]))
-          refuse(next, "a character that is not ASCII stands behind a backslash; write it as \\uXXXX");
-      }
-      i = end - 1;
+      i = end_of_string(text, i) - 1;
     } else if (text[i] == '#') {
       i = std::min(text.find('\n', i), text.size()) - 1;
-    } else if (!is_ascii(text[i])) {
-      refuse(i, "a character that is not ASCII stands outside of strings and comments; quote it");
     } else if (text[i] != '.') {
       if (std::string_view("\n=,[]{}").find(text[i]) != std::string_view::npos) dots = 0;
     } else if (++dots == kMostParts) {
-      refuse(i, "a key has more than " + std::to_string(kMostParts) + " parts; a.b.c has 3");
+      throw InputError(file + ":" + std::to_string(1 + std::ranges::count(text.substr(0, i), '\n')) +
+                       ": a key has more than " + std::to_string(kMostParts) + " parts; a.b.c has 3");
     }
   }
 }
@@ -159,7 +141,7 @@ size_t TomlPlace::one_of(const std::vector<std::string>& words) const {
 }
 
 toml::table parse_toml(const std::string& text, const std::string& file) try {
-  expect_harmless(text, file);
+  expect_short_keys(text, file);
   return toml::parse(text, file);
 } catch (const toml::parse_error& error) {
   throw InputError(one_line(place(file, error.source()) + ": not TOML: " + std::string(error.description())));

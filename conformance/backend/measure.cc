@@ -1,6 +1,5 @@
 #include "conformance/backend/measure.h"
 
-#include <sched.h>
 #include <time.h>
 #include <torch/nn/module.h>
 
@@ -22,6 +21,7 @@
 #include "runtime/transport/clock_offset.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/forwarding_transport.h"
+#include "runtime/transport/own_cores.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -168,16 +168,6 @@ nlohmann::json count_memory(engine::Engine& engine, const models::Batch& batch, 
   return {{"peak", count.peak()}, {"gradients", gradients}, {"activations", activations}};
 }
 
-/// The cores on which this rank may run.
-nlohmann::json own_cores() {
-  nlohmann::json cores = nlohmann::json::array();
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -258,7 +248,7 @@ std::string measure_on_rank(const JobThroughput& item, const Job& job, transport
                         {"trace", trace},
                         {"durations", durations},
                         {"memory", measured.memory},
-                        {"cores", own_cores()}}
+                        {"cores", transport::own_cores()}}
              .dump() +
          "\n";
 }

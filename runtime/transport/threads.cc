@@ -8,6 +8,8 @@
 #include "runtime/error.h"
 #include "runtime/transport/cuda/device_copies.h"
 #include "runtime/transport/mailbox.h"
+#include "runtime/transport/own_cores.h"
+#include "runtime/transport/polling.h"
 #include "runtime/transport/slot_pool.h"
 
 namespace plumbline::transport {
@@ -22,10 +24,12 @@ struct RankState {
 };
 
 struct Hub {
-  Hub(int size, cuda::DeviceCopies* device_copies) : ranks(size), copies(device_copies) {}
+  Hub(int size, cuda::DeviceCopies* device_copies)
+      : ranks(size), copies(device_copies), polling(polling_time(size, static_cast<int>(own_cores().size()))) {}
 
   std::vector<RankState> ranks;
   cuda::DeviceCopies* const copies;  // null: all memory is the host's
+  const Clock::duration polling;     // before a wait sleeps
 
   std::mutex abort_mutex;
   std::string abort_text;            // guarded by abort_mutex
@@ -103,7 +107,7 @@ class ThreadTransport final : public Transport {
     throw_if_aborted();
     if (request.empty()) return;
     PostedOperation& operation = outstanding(request);
-    if (!operation.done.load(std::memory_order_acquire) && !sleep_until_done(operation, deadline)) {
+    if (!is_done_soon(operation) && !sleep_until_done(operation, deadline)) {
       throw_if_aborted();
       const Direction direction = operation.direction;
       const int peer = direction == Direction::Send ? operation.destination : operation.source;
@@ -215,6 +219,16 @@ class ThreadTransport final : public Transport {
     PostedOperation* operation = pool_.find(request);
     if (operation == nullptr) throw_stale_request(rank_);
     return *operation;
+  }
+
+  /// Polls. The thread that completes the operation need not wake this one, which costs both of them a system call.
+  bool is_done_soon(const PostedOperation& operation) const {
+    if (operation.done.load(std::memory_order_acquire)) return true;
+    if (hub_->polling == Clock::duration()) return false;
+    const Clock::time_point end = Clock::now() + hub_->polling;
+    while (!operation.done.load(std::memory_order_acquire))
+      if (Clock::now() >= end) return false;
+    return true;
   }
 
   /// False at the deadline, or when the ranks were aborted.

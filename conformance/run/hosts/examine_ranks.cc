@@ -1,6 +1,5 @@
 #include "conformance/run/hosts/examine_ranks.h"
 
-#include <sched.h>
 #include <torch/version.h>
 
 #include <cstring>
@@ -19,21 +18,12 @@
 #include "runtime/io/temporary_folder.h"
 #include "runtime/transport/clock_offset.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/own_cores.h"
 
 namespace plumbline::conformance {
 namespace {
 
 transport::Deadline limit() { return transport::Deadline::after(std::chrono::seconds(60)); }
-
-std::vector<int> cores_of_this_process() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
 
 /// Whether this rank sees what rank 0 writes in its working folder.
 bool sees_folder_of_rank_0(transport::Transport& transport) {
@@ -118,9 +108,9 @@ std::vector<RankFacts> gather_facts(transport::Transport& transport, const RankF
 int examine_ranks(transport::Transport& transport, const std::string& host, const std::string& mpi, std::ostream& out) {
   const transport::ClockOffset clock = transport::measure_clock_offset(transport, limit());
   const bool sees_folder = sees_folder_of_rank_0(transport);
-  const std::vector<RankFacts> ranks =
-      gather_facts(transport, {host, plumbline_version(), TORCH_VERSION, mpi, cores_of_this_process(), sees_folder,
-                               clock.seconds, clock.error});
+  const std::vector<RankFacts> ranks = gather_facts(
+      transport,
+      {host, plumbline_version(), TORCH_VERSION, mpi, transport::own_cores(), sees_folder, clock.seconds, clock.error});
   const std::vector<Link> links = measure_links(transport);
   int code = 0;
   if (transport.rank() == 0) {

@@ -16,6 +16,7 @@
 #include "runtime/transport/mailbox.h"
 #include "runtime/transport/mpi/mpi.h"
 #include "runtime/transport/mpi/mpi_common.h"
+#include "runtime/transport/polling.h"
 #include "runtime/transport/slot_pool.h"
 
 namespace plumbline::transport {
@@ -46,18 +47,13 @@ MPI_Datatype wide_datatype(size_t bytes, int block) {
   return wide;
 }
 
-/// Longer than a sleeping rank takes to wake up. Otherwise two ranks that answer each other immediately would always
-/// find the other asleep: 50 us for each message instead of 1.
-constexpr std::chrono::microseconds kPolling{60};
-
-/// On this host; if so, polling takes the core from the rank that must answer.
-bool more_ranks_than_cores(MPI_Comm comm) {
+int ranks_on_this_host(MPI_Comm comm) {
   MPI_Comm host;
   check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
   int ranks = 0;
   MPI_Comm_size(host, &ranks);
   MPI_Comm_free(&host);
-  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
+  return ranks;
 }
 
 class MpiTransport final : public Transport {
@@ -71,7 +67,7 @@ class MpiTransport final : public Transport {
     // MPI guarantees at least 32767.
     max_tag_ = (found ? *static_cast<int*>(bound) : 32767) - kReservedTags;
     sleep_precisely();
-    if (!more_ranks_than_cores(comm_)) polling_ = kPolling;
+    polling_ = polling_time(ranks_on_this_host(comm_), sysconf(_SC_NPROCESSORS_ONLN));
   }
 
   ~MpiTransport() override {

@@ -171,6 +171,11 @@ int64_t JsonPlace::integer(int64_t least, int64_t most) const {
   return json_->get<int64_t>();
 }
 
+double JsonPlace::number() const {
+  if (!json_->is_number()) fail("a number");
+  return json_->get<double>();
+}
+
 std::vector<int64_t> JsonPlace::integers(int64_t least) const {
   std::vector<int64_t> numbers;
   for (const JsonPlace& item : items()) numbers.push_back(item.integer(least));

@@ -57,6 +57,8 @@ class JsonPlace {
                   int64_t most = std::numeric_limits<int64_t>::max()) const;
   /// Returns integer(least, most) as an int.
   int small(int least, int most) const { return static_cast<int>(integer(least, most)); }
+  /// Returns this number, which need not be finite: 1e999 is infinite.
+  double number() const;
   /// Returns this list of integers, each at least `least`.
   std::vector<int64_t> integers(int64_t least = std::numeric_limits<int64_t>::min()) const;
   /// Returns this list of strings.

@@ -77,13 +77,22 @@ std::string to_json(const RankFacts& facts) {
 }
 
 RankFacts read_rank_facts(const std::string& text) {
-  const nlohmann::json document = parse_json(text, "a rank's answer");
+  constexpr int kMostCores = 1 << 20;
   try {
-    return {document.at("host"),  document.at("plumbline"),   document.at("libtorch"),     document.at("mpi"),
-            document.at("cores"), document.at("sees_folder"), document.at("clock_offset"), document.at("clock_error")};
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError(std::string("a rank's answer cannot be read: ") + error.what() +
-                     "; install the same plumbline on every host");
+    const nlohmann::json document = parse_json(text, "a rank's answer");
+    const JsonPlace root(document, "a rank's answer");
+    std::vector<int> cores;
+    for (const JsonPlace& core : root["cores"].items()) cores.push_back(core.small(0, kMostCores));
+    return {.host = root["host"].text(),
+            .plumbline = root["plumbline"].text(),
+            .libtorch = root["libtorch"].text(),
+            .mpi = root["mpi"].text(),
+            .cores = std::move(cores),
+            .sees_folder = root["sees_folder"].boolean(),
+            .clock_offset = root["clock_offset"].number(),
+            .clock_error = root["clock_error"].number()};
+  } catch (const InputError& error) {
+    throw InputError(std::string(error.what()) + "; install the same plumbline on every host");
   }
 }
 

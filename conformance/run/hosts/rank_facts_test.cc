@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -24,6 +25,9 @@ TEST(RankFacts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.clock_offset, -0.25);
   EXPECT_THROW(read_rank_facts("{}"), InputError);
   EXPECT_THROW(read_rank_facts("plumbline 0.1"), InputError);
+  EXPECT_EQ(testing::refusal([] { read_rank_facts(R"({"cores": [0, 1e30]})"); }),
+            "a rank's answer: cores[1]: expected an integer from 0 to 1048576, not 1e+30; install the same "
+            "plumbline on every host");
 }
 
 TEST(RankFacts, HostsWithTheirRanks) {

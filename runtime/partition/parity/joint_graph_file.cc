@@ -34,10 +34,7 @@ std::string text_at(const JsonPlace& place, const char* key) {
 
 std::vector<double> numbers(const JsonPlace& place) {
   std::vector<double> all;
-  for (const JsonPlace& item : place.items()) {
-    if (!item.json().is_number()) item.fail("a number");
-    all.push_back(item.json().get<double>());
-  }
+  for (const JsonPlace& item : place.items()) all.push_back(item.number());
   return all;
 }
 
@@ -119,15 +116,11 @@ JointGraphFile::Cut read_cut(const JsonPlace& place) {
 
 JointGraphFile::Knapsack read_knapsack(const JsonPlace& place) {
   place.expect_only({"nodes", "memory", "runtime", "capacity", "value", "save", "recompute"});
-  const auto number = [&](const char* key) {
-    if (!place[key].json().is_number()) place[key].fail("a number");
-    return place[key].json().get<double>();
-  };
   return {.nodes = place["nodes"].texts(),
           .memory = numbers(place["memory"]),
           .runtime = numbers(place["runtime"]),
-          .capacity = number("capacity"),
-          .value = number("value"),
+          .capacity = place["capacity"].number(),
+          .value = place["value"].number(),
           .save = positions(place["save"]),
           .recompute = positions(place["recompute"])};
 }

@@ -42,14 +42,9 @@ types::Device device(const JsonPlace& place) {
 
 using Names = std::unordered_map<std::string, NodeIndex>;
 
-double number(const JsonPlace& place) {
-  if (!place.json().is_number()) place.fail("a number");
-  return place.json().get<double>();
-}
-
 /// A number with a point or an exponent, or {"float": "inf" | "-inf" | "nan"}.
 double real(const JsonPlace& place) {
-  if (!place.json().is_object()) return number(place);
+  if (!place.json().is_object()) return place.number();
   place.expect_only({"float"});
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr std::array values = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()};
@@ -193,10 +188,10 @@ void read_marks(const JsonPlace& place, JointNode& node) {
   if (const auto policy = place.find("recompute"))
     node.recompute = static_cast<CheckpointPolicy>(word(*policy, policy_words));
   if (const auto region = place.find("region")) node.region = region->small(0, std::numeric_limits<int>::max());
-  if (const auto flops = place.find("flops")) node.flops = number(*flops);
+  if (const auto flops = place.find("flops")) node.flops = flops->number();
   if (const auto symbols = place.find("free_symbols")) node.free_symbols = symbols->texts();
   if (const auto symbol = place.find("binds")) node.binds = symbol->text();
-  if (const auto budget = place.find("memory_budget")) node.memory_budget = number(*budget);
+  if (const auto budget = place.find("memory_budget")) node.memory_budget = budget->number();
 }
 
 JointNode read_node(const JsonPlace& place, const Names& names, NodeIndex index) {

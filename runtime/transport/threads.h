@@ -1,5 +1,6 @@
 // Ranks as threads of one process. A message is copied once, from the sender's memory into the receiver's, by the rank
-// that posts its operation second. Nothing is buffered: a send is not complete before its receive is posted.
+// that posts its operation second. Nothing is buffered: a send is not complete before its receive is posted. A waiting
+// rank polls for a while before it sleeps (polling.h).
 //
 // The memory of a message may be a device's. Then the host only starts the copy: wait() returns when the copy is
 // started, and the rank's compute stream waits for its end (cuda/device_copies.h); test() waits for its end too.

@@ -108,12 +108,15 @@ std::vector<std::string> dense_texts() {
           many("", "0\n", "")};
 }
 
-/// What this process has in its address space before it reads anything: LibTorch alone is larger than what is left to
-/// it.
-size_t mapped_bytes() {
+/// Beyond what is mapped before anything is read: LibTorch alone is larger than what is left to the readers.
+void limit_memory([[maybe_unused]] size_t bytes) {
+#ifndef __SANITIZE_ADDRESS__  // whose shadow is larger
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t most = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  const rlimit memory{most, most};
+  setrlimit(RLIMIT_AS, &memory);
+#endif
 }
 
 int replay(const fs::path& corpus, long changes, unsigned long long seed) {
@@ -166,10 +169,6 @@ int main(int argc, char** argv) {
   action.sa_handler = tell_and_die;
   action.sa_flags = SA_ONSTACK;
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, nullptr);
-#ifndef __SANITIZE_ADDRESS__
-  const size_t most = mapped_bytes() + (size_t{1} << 30);  // 256 times the longest text
-  const rlimit memory{most, most};
-  setrlimit(RLIMIT_AS, &memory);
-#endif
+  limit_memory(size_t{1} << 30);  // 256 times the longest text
   return replay(argv[1], std::atol(argv[2]), std::strtoull(argv[3], nullptr, 10));
 }

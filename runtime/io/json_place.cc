@@ -13,14 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The value, cut to fit on one line.
-std::string excerpt(const Json& json) {
-  constexpr size_t most = 60;
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > most) text = std::string(beginning_of(text, most)) + "...";
-  return text;
-}
-
 /// The path from `document` to `place` within it, such as "stages[1].op"; nothing for the document itself.
 std::optional<std::string> path_to(const Json& document, const Json& place) {
   if (&document == &place) return "";
@@ -107,6 +99,13 @@ std::string json_text(const Json& json) {
   } catch (const Json::exception& error) {
     throw InputError(std::string("a name is not UTF-8: ") + error.what());
   }
+}
+
+std::string excerpt(const Json& json) {
+  constexpr size_t most = 60;
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > most) text = std::string(beginning_of(text, most)) + "...";
+  return text;
 }
 
 void JsonPlace::fail(const std::string& expected) const { refuse("expected " + expected + ", not " + excerpt(*json_)); }

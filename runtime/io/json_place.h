@@ -22,6 +22,9 @@ nlohmann::json parse_json(std::string_view text, const std::string& source);
 /// Returns `json` as text on one line. Throws InputError if a string in `json` is not UTF-8.
 std::string json_text(const nlohmann::json& json);
 
+/// Returns the beginning of `json`, at most 60 bytes on one line, for a message.
+std::string excerpt(const nlohmann::json& json);
+
 /// One value of a document. The document must outlive the place and must not change. Every member that reads throws
 /// InputError with the source and the path if the value has another type or is out of range.
 class JsonPlace {

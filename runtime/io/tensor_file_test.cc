@@ -100,6 +100,11 @@ TEST_F(TensorFile, RefusesWhatTheFormatDoesNotAllow) {
   expect_refused(with_length(R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})", "1"),
                  "33 dimensions in its shape; expected at most 32");
   expect_refused(with_length(R"({"a":{"dtype":"U8","shape":[2],"offsets":[0,2]}})", "12"), "exactly dtype, shape");
+  expect_refused(with_length(R"({"a\nb":{"dtype":"U8","shape":[2],"offsets":[0,2]}})", "12"), "tensor `a b`: ");
+  expect_refused(with_length(R"({"a\nb":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "12"), "before `a b`");
+  expect_refused(
+      with_length(R"({"a":{"dtype":")" + std::string(1000, 'q') + R"(","shape":[2],"data_offsets":[0,2]}})", "12"),
+      "unknown dtype \"" + std::string(59, 'q') + "...;");
 }
 
 TEST_F(TensorFile, RefusesToWriteWhatCannotBeRead) {

@@ -8,6 +8,8 @@
 
 #include "runtime/error.h"
 #include "runtime/io/json_place.h"
+#include "runtime/text/one_line.h"
+#include "runtime/text/shortened.h"
 
 namespace plumbline {
 namespace {
@@ -24,6 +26,9 @@ std::string dtype_list() {
   return list;
 }
 
+/// The name of a tensor, for a message: a JSON string may have line ends, and any length.
+std::string quoted(const std::string& name) { return "`" + one_line(shortened(name)) + "`"; }
+
 Json parse_header(std::string_view text, const std::string& source) {
   Json header = parse_json(text, source + ": the header");
   if (!header.is_object()) throw InputError(source + ": the header is not a JSON object");
@@ -38,27 +43,27 @@ TensorEntry parse_entry(const std::string& name, const Json& json, uint64_t data
   entry.name = name;
   if (json["dtype"].is_string()) entry.dtype = find_dtype(json["dtype"].get<std::string>());
   if (entry.dtype == nullptr)
-    throw InputError(where + ": unknown dtype " + json["dtype"].dump() + "; expected one of " + dtype_list());
+    throw InputError(where + ": unknown dtype " + excerpt(json["dtype"]) + "; expected one of " + dtype_list());
   const auto is_size = [](const Json& value) { return value.is_number_unsigned(); };
   const Json& shape = json["shape"];
   if (!shape.is_array() || !std::all_of(shape.begin(), shape.end(), is_size))
-    throw InputError(where + ": shape " + shape.dump() + " is not a list of sizes");
+    throw InputError(where + ": shape " + excerpt(shape) + " is not a list of sizes");
   for (const Json& size : shape) {
     if (size.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      throw InputError(where + ": shape " + shape.dump() + " is not a list of sizes");
+      throw InputError(where + ": shape " + excerpt(shape) + " is not a list of sizes");
     entry.shape.push_back(size.get<int64_t>());
   }
   const Json& offsets = json["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !is_size(offsets[0]) || !is_size(offsets[1]))
-    throw InputError(where + ": data_offsets " + offsets.dump() + " is not [begin, end]");
+    throw InputError(where + ": data_offsets " + excerpt(offsets) + " is not [begin, end]");
   entry.begin = offsets[0].get<uint64_t>();
   entry.end = offsets[1].get<uint64_t>();
   if (entry.begin > entry.end || entry.end > data_bytes)
-    throw InputError(where + ": data_offsets " + offsets.dump() + " lie outside the " + std::to_string(data_bytes) +
+    throw InputError(where + ": data_offsets " + excerpt(offsets) + " lie outside the " + std::to_string(data_bytes) +
                      " bytes of data (is the file truncated?)");
   const uint64_t wanted = byte_count(*entry.dtype, entry.shape, where);
   if (entry.end - entry.begin != wanted)
-    throw InputError(where + ": size mismatch: " + std::string(entry.dtype->file_name) + shape.dump() + " takes " +
+    throw InputError(where + ": size mismatch: " + std::string(entry.dtype->file_name) + excerpt(shape) + " takes " +
                      std::to_string(wanted) + " bytes, its data_offsets span " +
                      std::to_string(entry.end - entry.begin));
   return entry;
@@ -71,10 +76,10 @@ void check_tiling(std::vector<TensorEntry> entries, uint64_t data_bytes, const s
   });
   uint64_t covered = 0;
   for (const TensorEntry& entry : entries) {
-    if (entry.begin < covered) throw InputError(source + ": tensor `" + entry.name + "` overlaps another one");
+    if (entry.begin < covered) throw InputError(source + ": tensor " + quoted(entry.name) + " overlaps another one");
     if (entry.begin > covered)
       throw InputError(source + ": " + std::to_string(entry.begin - covered) +
-                       " bytes that belong to no tensor before `" + entry.name + "`");
+                       " bytes that belong to no tensor before " + quoted(entry.name));
     covered = entry.end;
   }
   if (covered != data_bytes)
@@ -132,7 +137,7 @@ std::vector<TensorEntry> parse_tensor_header(std::string_view text, uint64_t dat
   std::vector<TensorEntry> entries;
   for (const auto& [name, json] : header.items())
     if (name != kMetadataKey)
-      entries.push_back(parse_entry(name, json, data_bytes, source + ": tensor `" + name + "`"));
+      entries.push_back(parse_entry(name, json, data_bytes, source + ": tensor " + quoted(name)));
   check_tiling(entries, data_bytes, source);
   return entries;
 }

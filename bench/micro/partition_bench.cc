@@ -42,7 +42,7 @@ void partition_cut(benchmark::State& state) {
   for (auto _ : state) {
     const partition::JointEdges edges = partition::edges_of(of.graph);
     const partition::OpClasses ops = partition::classify_ops(of.graph, of.policy);
-    const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, {});
+    const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, ops, {});
     benchmark::DoNotOptimize(partition::min_cut({of.graph, edges, of.policy, ops, classes}, of.policy.bans).saved);
   }
   count_nodes(state, of);
@@ -63,7 +63,7 @@ void partition_budget(benchmark::State& state) {
   for (auto _ : state) {
     const partition::JointEdges edges = partition::edges_of(of.graph);
     const partition::OpClasses ops = partition::classify_ops(of.graph, of.policy);
-    const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, {});
+    const partition::NodeClasses classes = partition::classify_nodes(of.graph, edges, of.policy, ops, {});
     std::vector<partition::CutRecord> cuts;
     benchmark::DoNotOptimize(
         partition::saved_within_budget({of.graph, edges, of.policy, ops, classes}, options, cuts).data());

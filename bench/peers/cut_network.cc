@@ -57,7 +57,7 @@ CutNetwork cut_network(const std::string& name, int nodes) {
   const partition::Policy policy = partition::load_policy("torch-2.15");
   const partition::JointEdges edges = partition::edges_of(graph);
   const partition::OpClasses ops = partition::classify_ops(graph, policy);
-  const partition::NodeClasses classes = partition::classify_nodes(graph, edges, policy, {});
+  const partition::NodeClasses classes = partition::classify_nodes(graph, edges, policy, ops, {});
   const partition::CutInput input{graph, edges, policy, ops, classes};
   const std::vector<partition::Ban> bans = partition::banned_from_recomputation(input, policy.bans, {});
 

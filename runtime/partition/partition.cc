@@ -103,7 +103,7 @@ Partition partition(JointGraph graph, const Policy& policy, const PartitionOptio
   result.graph = std::move(graph);
   const JointEdges edges = edges_of(result.graph);
   const OpClasses ops = classify_ops(result.graph, policy);
-  const NodeClasses classes = classify_nodes(result.graph, edges, policy, options.static_inputs);
+  const NodeClasses classes = classify_nodes(result.graph, edges, policy, ops, options.static_inputs);
   if (std::ranges::find(classes.required_backward, 1) == classes.required_backward.end()) {
     for (JointNode& node : result.graph.nodes) node.recompute.reset();  // no backward to recompute for
     result = default_partition(std::move(result.graph), policy, options);

@@ -67,7 +67,7 @@ struct Prepared {
         policy(load_policy(policy_name)),
         edges(edges_of(graph)),
         ops(classify_ops(graph, policy)),
-        classes(classify_nodes(graph, edges, policy, {})) {}
+        classes(classify_nodes(graph, edges, policy, ops, {})) {}
   CutInput input() const { return {graph, edges, policy, ops, classes}; }
 
   JointGraph graph;

@@ -56,7 +56,7 @@ void PeakModel::find_rules() {
   const JointGraph& graph = input_.graph;
   given_.assign(count_, 0);
   made_ = savable_ = forced_ = reads_tangent_ = is_getitem_ = is_tuple_ = given_;
-  const std::vector<char> late = ran_in_backward(graph);
+  const std::vector<char> late = ran_in_backward(graph, input_.edges);
   // By result that makes memory: whether it is overwritten before the backward; whether it is tagged, so that no view
   // of it may be saved in its place either.
   std::vector<char> lost(memory_.shares.size(), 0), again = lost;

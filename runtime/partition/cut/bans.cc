@@ -10,7 +10,8 @@ namespace {
 class Bans {
  public:
   Bans(const CutInput& input, const CutRules& rules, const std::vector<char>& dont_ban)
-      : edges_(input.edges),
+      : graph_(input.graph),
+        edges_(input.edges),
         policy_(input.policy),
         ops_(input.ops),
         classes_(input.classes),
@@ -63,7 +64,7 @@ class Bans {
     if (node.getitem || node.lift) return Ban::None;
     if (rules_.ban_materialized_backward && materialized_backward_[i]) return Ban::MaterializedBackward;
     if (too_far_applies_ && policy_.distance.bans(classes_.distance_to_backward[i])) return Ban::TooFar;
-    if (rules_.ban_reductions && node.reduces) return Ban::Reduction;
+    if (rules_.ban_reductions && reduces(graph_.nodes[i], i, ops_, policy_)) return Ban::Reduction;
     return Ban::None;
   }
 
@@ -129,6 +130,7 @@ class Bans {
     }
   }
 
+  const JointGraph& graph_;
   const JointEdges& edges_;
   const Policy& policy_;
   const OpClasses& ops_;

@@ -18,7 +18,7 @@ std::vector<Ban> bans(const JointGraph& graph, const std::string& name) {
   const Policy policy = load_policy(name);
   const JointEdges edges = edges_of(graph);
   const OpClasses ops = classify_ops(graph, policy);
-  const NodeClasses classes = classify_nodes(graph, edges, policy, {});
+  const NodeClasses classes = classify_nodes(graph, edges, policy, ops, {});
   return banned_from_recomputation({graph, edges, policy, ops, classes}, policy.bans, {});
 }
 

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/joint/joint_graph.h"
 #include "runtime/partition/policy/policy.h"
 
@@ -25,9 +24,10 @@ struct NodeClasses {
   std::vector<char> is_static;  ///< a primal that lives as long as the module (a parameter), free to save
 };
 
-/// Classifies all nodes. `static_inputs`: positions among the primals; positions out of range are ignored. Throws
-/// InputError naming a forward output that needs a tangent or is marked as part of the backward.
-NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, const Policy& policy,
+/// Classifies all nodes; `ops` are classify_ops(graph, policy). `static_inputs`: positions among the primals; positions
+/// out of range are ignored. Throws InputError naming a forward output that needs a tangent or is marked as part of the
+/// backward.
+NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, const Policy& policy, const OpClasses& ops,
                            const std::vector<int>& static_inputs);
 
 }  // namespace plumbline::partition

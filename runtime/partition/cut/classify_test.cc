@@ -15,8 +15,9 @@ namespace {
 using testing::JointGraphBuilder;
 constexpr int32_t kFar = kFarFromBackward;
 
-NodeClasses classify(const JointGraph& graph, const std::string& policy, const std::vector<int>& statics = {}) {
-  return classify_nodes(graph, edges_of(graph), load_policy(policy), statics);
+NodeClasses classify(const JointGraph& graph, const std::string& name, const std::vector<int>& statics = {}) {
+  const Policy policy = load_policy(name);
+  return classify_nodes(graph, edges_of(graph), policy, classify_ops(graph, policy), statics);
 }
 
 /// The names of the marked nodes.

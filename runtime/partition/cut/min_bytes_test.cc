@@ -48,7 +48,7 @@ CutResult fewest(const JointGraph& graph) {
     ops.compute_intensive[i] = intensive(graph.nodes[i]);
     ops.random[i] = random_call(graph.nodes[i]);
   }
-  const NodeClasses classes = classify_nodes(graph, edges, policy, {});
+  const NodeClasses classes = classify_nodes(graph, edges, policy, ops, {});
   return min_bytes_cut({graph, edges, policy, ops, classes});
 }
 

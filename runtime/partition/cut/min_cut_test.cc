@@ -26,7 +26,7 @@ NamedCut cut(const JointGraph& graph, const Policy& policy, const std::vector<in
              const CutRules* rules = nullptr) {
   const JointEdges edges = edges_of(graph);
   const OpClasses ops = classify_ops(graph, policy);
-  const NodeClasses classes = classify_nodes(graph, edges, policy, statics);
+  const NodeClasses classes = classify_nodes(graph, edges, policy, ops, statics);
   const CutResult result = min_cut({graph, edges, policy, ops, classes}, rules ? *rules : policy.bans);
   NamedCut named;
   for (const NodeIndex i : result.saved) named.saved.push_back(graph.nodes[i].name);
@@ -312,7 +312,7 @@ TEST(MinCut, NoLighterSetOfValuesSuffices) {
     if (brute.size() > 14) continue;
     const JointEdges edges = edges_of(graph);
     const OpClasses ops = classify_ops(graph, policy);
-    const NodeClasses classes = classify_nodes(graph, edges, policy, {});
+    const NodeClasses classes = classify_nodes(graph, edges, policy, ops, {});
     const CutResult result = min_cut({graph, edges, policy, ops, classes}, rules);
     EXPECT_TRUE(brute.suffices(result.saved));
     EXPECT_EQ(brute.weight(result.saved), brute.least());

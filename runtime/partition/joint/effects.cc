@@ -33,6 +33,47 @@ bool is_zero(const JointArgument& argument) {
   return argument.kind == JointArgument::Kind::Float && argument.real == 0;
 }
 
+/// The marks of a node in short: a JointNode is large, and several walks read them.
+struct Mark {
+  bool forward_call : 1 = false;  ///< a call marked as forward
+  bool in_backward : 1 = false;   ///< traced_in_backward()
+  bool unmarked : 1 = false;
+  bool getitem : 1 = false;
+  bool needs_backward : 1 = false;      ///< a tangent or a seed of the backward, or must be in the backward
+  bool may_not_be_dropped : 1 = false;  ///< a call that writes, is impure or seeded
+};
+
+std::vector<Mark> marks_of(const JointGraph& graph) {
+  std::vector<Mark> marks;
+  marks.reserve(graph.nodes.size());
+  for (const JointNode& node : graph.nodes) {
+    const bool call = node.kind == JointKind::Call;
+    marks.push_back({.forward_call = call && node.mark == JointMark::IsForward,
+                     .in_backward = traced_in_backward(node),
+                     .unmarked = node.mark == JointMark::None,
+                     .getitem = node.kind == JointKind::GetItem,
+                     .needs_backward = node.kind == JointKind::Tangent || node.kind == JointKind::BackwardSeed ||
+                                       node.mark == JointMark::MustBeInBackward,
+                     .may_not_be_dropped = call && (node.writes || node.impure || node.seeded)});
+  }
+  return marks;
+}
+
+std::vector<char> ran_in_backward(const JointGraph& graph, const JointEdges& edges, const std::vector<Mark>& marks) {
+  const size_t n = marks.size();
+  size_t forward_end = n;
+  for (size_t i = 0; i < n; ++i)
+    if (marks[i].forward_call) forward_end = i;
+  for (const NodeIndex output : graph.forward_outputs())
+    if (output != kNoNode && !marks[output].in_backward)
+      forward_end = std::max(forward_end, static_cast<size_t>(output));
+  std::vector<char> late(n, 0);
+  for (size_t i = 0; i < n; ++i)
+    late[i] = marks[i].getitem ? late[edges.inputs(static_cast<NodeIndex>(i)).front()]
+                               : marks[i].in_backward || (marks[i].unmarked && i > forward_end);
+  return late;
+}
+
 }  // namespace
 
 bool has_effects(const JointNode& node) { return node.writes || (node.impure && !node.seeded); }
@@ -60,35 +101,21 @@ bool traced_in_backward(const JointNode& node) {
   return node.mark == JointMark::IsBackward || node.mark == JointMark::MustBeInBackward;
 }
 
-std::vector<char> ran_in_backward(const JointGraph& graph) {
-  const size_t n = graph.nodes.size();
-  size_t forward_end = n;
-  for (size_t i = 0; i < n; ++i)
-    if (graph.nodes[i].kind == JointKind::Call && graph.nodes[i].mark == JointMark::IsForward) forward_end = i;
-  for (const NodeIndex output : graph.forward_outputs())
-    if (output != kNoNode && !traced_in_backward(graph.nodes[output]))
-      forward_end = std::max(forward_end, static_cast<size_t>(output));
-  std::vector<char> late(n, 0);
-  for (size_t i = 0; i < n; ++i) {
-    const JointNode& node = graph.nodes[i];
-    late[i] = node.kind == JointKind::GetItem
-                  ? late[node.args[0].node]
-                  : traced_in_backward(node) || (node.mark == JointMark::None && i > forward_end);
-  }
-  return late;
+std::vector<char> ran_in_backward(const JointGraph& graph, const JointEdges& edges) {
+  return ran_in_backward(graph, edges, marks_of(graph));
 }
 
 MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
-  const size_t n = graph.nodes.size();
+  const std::vector<Mark> marks = marks_of(graph);
+  const size_t n = marks.size();
   MustRun must{std::vector<char>(n, 0), std::vector<char>(n, 0)};
-  const std::vector<char> late = ran_in_backward(graph);
+  const std::vector<char> late = ran_in_backward(graph, edges, marks);
   std::vector<char> of_backward(n, 0);  // the forward cannot have it
   for (size_t i = 0; i < n; ++i) {
-    const JointNode& node = graph.nodes[i];
-    of_backward[i] = node.kind == JointKind::Tangent || node.kind == JointKind::BackwardSeed ||
-                     node.mark == JointMark::MustBeInBackward;
+    of_backward[i] = marks[i].needs_backward;
     for (const NodeIndex input : edges.inputs(static_cast<NodeIndex>(i))) of_backward[i] |= of_backward[input];
-    if (node.kind != JointKind::Call || !(has_effects(node) || draws_random_numbers(node))) continue;
+    if (!marks[i].may_not_be_dropped || !(has_effects(graph.nodes[i]) || draws_random_numbers(graph.nodes[i])))
+      continue;
     of_backward[i] |= late[i];
     (of_backward[i] ? must.in_backward : must.in_forward)[i] = 1;
   }

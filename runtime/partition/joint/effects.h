@@ -21,8 +21,9 @@ bool has_effects(const JointNode& node);
 bool traced_in_backward(const JointNode& node);
 
 /// Returns, indexed by NodeIndex, whether the model ran the node in its backward: its mark says so, or it has no mark
-/// and follows the forward's outputs and all calls marked as forward. A getitem counts as its call.
-std::vector<char> ran_in_backward(const JointGraph& graph);
+/// and follows the forward's outputs and all calls marked as forward. A getitem counts as its call. `edges` are those
+/// of `graph`.
+std::vector<char> ran_in_backward(const JointGraph& graph, const JointEdges& edges);
 
 /// The calls that run even if their results are unused, indexed by NodeIndex: those with effects, and random draws, so
 /// that the generator advances as in the model. Each call runs in the half in which the model ran it, or in the

@@ -100,36 +100,39 @@ enum class CheckpointPolicy : uint8_t {
   PreferOffload
 };
 
+/// The members that most walks over a graph read come first, so that they share a cache line.
 struct JointNode {
   std::string name;  ///< unique in the graph
   JointKind kind = JointKind::Call;
+  JointMark mark = JointMark::None;
+  std::optional<CheckpointPolicy> recompute = {};
+  bool writes = false;  ///< "mutable": the schema writes an argument
+  bool view = false;    ///< a result of the schema aliases an argument
+  bool impure = false;  ///< never removed as dead, never merged; seeded calls are impure
+
+  // Tags of the overload.
+  bool pointwise = false, core = false, seeded = false /* nondeterministic_seeded */, inplace_view = false,
+       data_dependent_output = false, dynamic_output_shape = false;
+
+  bool multi_output = false;       ///< the result is a tuple: only its getitems can be saved
+  bool no_grad = false;            ///< the model made this call with gradients disabled, which changes the path of some
+                                   ///< kernels
+  bool epilogue_mutation = false;  ///< a primal whose in-place update is replayed after the forward
+  bool no_vc_check = false;        ///< autograd does not check the version counter of the saved value
+  bool backward_hook = false;      ///< the user registered a backward hook on the tensor
+  NodeIndex aliases_input = kNoNode;  ///< the first primal whose storage the result shares
+
   std::string op = {};         ///< of a call: "aten::mm"; "operator::mul" acts on symbolic scalars
   std::string overload = {};   ///< "default", "Tensor"
   std::string attribute = {};  ///< name of a GetAttr's constant, or of a primal's parameter, buffer or input if known
   std::vector<JointArgument> args = {};
   std::vector<std::pair<std::string, JointArgument>> kwargs = {};
   JointResult out = {};
-  bool multi_output = false;          ///< the result is a tuple: only its getitems can be saved
-  NodeIndex aliases_input = kNoNode;  ///< the first primal whose storage the result shares
 
-  // Tags of the overload.
-  bool pointwise = false, core = false, seeded = false /* nondeterministic_seeded */, inplace_view = false,
-       data_dependent_output = false, dynamic_output_shape = false;
-  bool writes = false;  ///< "mutable": the schema writes an argument
-  bool view = false;    ///< a result of the schema aliases an argument
-  bool impure = false;  ///< never removed as dead, never merged; seeded calls are impure
-
-  bool no_grad = false;  ///< the model made this call with gradients disabled, which changes the path of some kernels
-
-  JointMark mark = JointMark::None;
-  std::optional<CheckpointPolicy> recompute = {};
   int region = -1;                             ///< checkpoint region; only the order of the numbers matters. -1: none
   double flops = 1;                            ///< floating-point operations (joint_flops.h)
   std::vector<std::string> free_symbols = {};  ///< in shape, strides and offset; sorted
   std::string binds = {};                      ///< of a symbolic input: the symbol that it binds; empty: none
-  bool epilogue_mutation = false;              ///< a primal whose in-place update is replayed after the forward
-  bool no_vc_check = false;                    ///< autograd does not check the version counter of the saved value
-  bool backward_hook = false;                  ///< the user registered a backward hook on the tensor
   std::optional<double> memory_budget = {};    ///< a budget set by the user for the whole graph
 
   bool is_input() const { return kind <= JointKind::OtherInput; }

@@ -24,10 +24,10 @@ JointGraph example() {
                      .storage = 0};
   graph.nodes.push_back({.name = "x", .kind = JointKind::Primal, .out = tensor});
   graph.nodes.push_back({.name = "split",
+                         .multi_output = true,
                          .op = "aten::split",
                          .args = {node(0), number(2)},
-                         .out = {.kind = JointResult::Kind::Tuple, .items = {tensor, tensor}},
-                         .multi_output = true});
+                         .out = {.kind = JointResult::Kind::Tuple, .items = {tensor, tensor}}});
   graph.nodes.push_back({.name = "first",
                          .kind = JointKind::GetItem,
                          .op = "operator::getitem",

@@ -63,7 +63,7 @@ struct Cutting {
   OpClasses ops = classify_ops(graph, policy);
 
   CutResult cut(const std::vector<int>& statics, const CutRules& rules, const std::vector<std::string>& exempt) const {
-    const NodeClasses classes = classify_nodes(graph, edges, policy, statics);
+    const NodeClasses classes = classify_nodes(graph, edges, policy, ops, statics);
     std::vector<char> dont_ban(graph.nodes.size(), 0);
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       dont_ban[i] = std::ranges::find(exempt, graph.nodes[i].name) != exempt.end();

@@ -26,27 +26,19 @@ std::unordered_map<std::string_view, uint8_t> classes_by_name(const Policy& poli
   return classes;
 }
 
-/// Counts only tensors that are direct positional arguments, each as often as it occurs.
-bool reduces(const JointNode& node, const std::vector<NodeFacts>& facts, int64_t bytes, const Policy& policy) {
-  int64_t in = 0;
-  for (const JointArgument& argument : node.args) {
-    if (argument.kind != JointArgument::Kind::Node) continue;
-    const NodeFacts& input = facts[argument.node];
-    in += input.symbolic_noninteger ? policy.symbolic_noninteger_bytes : input.bytes;
-  }
-  return bytes * 4 < in;
-}
-
-NodeFacts facts_of(const JointNode& node, uint8_t classes, const std::vector<NodeFacts>& before, const Policy& policy) {
+NodeFacts facts_of(const JointNode& node, uint8_t classes, const Policy& policy) {
   NodeFacts facts{.bytes = cut_bytes(node)};
   facts.input = node.is_input();
   facts.primal = node.kind == JointKind::Primal;
   facts.forward_seed = node.kind == JointKind::ForwardSeed;
+  facts.tangent = node.kind == JointKind::Tangent;
   facts.getitem = node.kind == JointKind::GetItem;
   facts.call = facts.getitem || node.kind == JointKind::Call;
   facts.view = (classes & kView) != 0;
   facts.lift = (classes & kLift) != 0;
   facts.collective = is_collective(node);
+  facts.effects = has_effects(node);
+  facts.only_in_backward = policy.halves.only_in_backward(node);
   facts.must_save = node.recompute == CheckpointPolicy::MustSave;
   facts.must_recompute = must_recompute(node);
   facts.tensor = node.out.kind == JointResult::Kind::Tensor;
@@ -54,8 +46,6 @@ NodeFacts facts_of(const JointNode& node, uint8_t classes, const std::vector<Nod
   facts.symbolic_float = facts.symbolic && node.out.dtype == types::Dtype::Float64;
   facts.symbolic_noninteger = facts.symbolic && node.out.dtype != types::Dtype::Int64;
   facts.updated_later = node.epilogue_mutation;
-  const int64_t bytes = facts.symbolic_noninteger ? policy.symbolic_noninteger_bytes : facts.bytes;
-  facts.reduces = facts.call && reduces(node, before, bytes, policy);
   return facts;
 }
 
@@ -81,9 +71,20 @@ OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
     result.compute_intensive[i] = (classes & kComputeIntensive) != 0;
     result.fusible[i] = (classes & (kRecomputable | kRandom)) != 0;
     result.cat[i] = (classes & kCat) != 0;
-    result.facts.push_back(facts_of(node, classes, result.facts, policy));
+    result.facts.push_back(facts_of(node, classes, policy));
   }
   return result;
+}
+
+bool reduces(const JointNode& node, NodeIndex index, const OpClasses& ops, const Policy& policy) {
+  const auto bytes = [&](NodeIndex of) {
+    const NodeFacts& facts = ops.facts[of];
+    return facts.symbolic_noninteger ? policy.symbolic_noninteger_bytes : facts.bytes;
+  };
+  int64_t in = 0;
+  for (const JointArgument& argument : node.args)
+    if (argument.kind == JointArgument::Kind::Node) in += bytes(argument.node);
+  return bytes(index) * 4 < in;
 }
 
 int64_t cut_bytes(const JointNode& node) {

@@ -18,7 +18,7 @@ struct PreparedGraph {
         edges(partition::edges_of(graph)),
         policy(partition::load_policy(policy_name)),
         ops(partition::classify_ops(graph, policy)),
-        classes(partition::classify_nodes(graph, edges, policy, {})),
+        classes(partition::classify_nodes(graph, edges, policy, ops, {})),
         input{graph, edges, policy, ops, classes} {}
   PreparedGraph(const PreparedGraph&) = delete;  // `input` refers to the other members
 

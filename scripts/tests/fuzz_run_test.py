@@ -9,6 +9,7 @@ from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parents[1] / 'fuzz'
 NO_CLANG = 'no Clang 16 or newer with libFuzzer (clang-16, libclang-rt-16-dev)'
+NO_SYMBOLIZER = 'no llvm-symbolizer (llvm-16)'
 NO_ATHERIS = 'no Atheris (pip install atheris numpy)'
 # In place of the fuzzers, and of the Python that imports Atheris.
 FUZZER = '#!/bin/sh\necho "stat::number_of_executed_units: 9"\n[ "$PLUMBLINE_READER" != "$FAILS" ]\n'
@@ -27,10 +28,11 @@ class Fuzz(unittest.TestCase):
             (self.root / stub).write_text(text)
             (self.root / stub).chmod(0o755)
 
-    def fuzz(self, *readers, clang=True, atheris=True, fails=''):
+    def fuzz(self, *readers, clang=True, symbolizer=True, atheris=True, fails=''):
         """(exit code, last line)"""
         environment = {**os.environ, 'CXX_FUZZ': str(self.root / 'bin/clang') if clang else 'false',
-                       'LACKS_ATHERIS': '0' if atheris else '1', 'FAILS': fails}
+                       'LACKS_ATHERIS': '0' if atheris else '1', 'FAILS': fails,
+                       'ASAN_SYMBOLIZER_PATH': 'llvm-symbolizer' if symbolizer else ''}
         done = subprocess.run([self.root / 'scripts/fuzz/run', '--seconds', '1', *readers], capture_output=True, text=True,
                               timeout=60, env=environment)
         self.output = done.stdout + done.stderr
@@ -42,6 +44,22 @@ class Fuzz(unittest.TestCase):
         self.assertEqual(self.fuzz(*some, atheris=False), (77, f'2 passed, 0 failed, 1 skipped: {NO_ATHERIS}'))
         self.assertEqual(self.fuzz(*some, clang=False), (77, f'1 passed, 0 failed, 2 skipped: {NO_CLANG}'))
         self.assertEqual(self.fuzz(*some, clang=False, atheris=False), (77, f'0 passed, 0 failed, 3 skipped: {NO_ATHERIS}; {NO_CLANG}'))
+
+    def test_readers_with_libtorch_need_a_symbolizer_too(self):
+        both = ('csv', 'exported_program')
+        self.assertEqual(self.fuzz(*both, symbolizer=False), (77, f'1 passed, 0 failed, 1 skipped: {NO_SYMBOLIZER}'))
+        self.assertEqual(self.fuzz(*both, symbolizer=False, clang=False), (77, f'0 passed, 0 failed, 2 skipped: {NO_CLANG}'))
+
+    def test_parts_together_are_all(self):
+        def ran(*words):
+            self.assertEqual(self.fuzz(*words)[0], 0, self.output)
+            return sorted(line.split()[1] for line in self.output.splitlines() if line.startswith('passed '))
+
+        parts = [ran('--part', f'{part}/3') for part in (1, 2, 3)]
+        self.assertEqual(sorted(sum(parts, [])), ran())
+        self.assertLessEqual(max(map(len, parts)) - min(map(len, parts)), 1)
+        self.assertEqual(self.fuzz('--part', '4/3'), (2, 'fuzz: --part needs K/N, such as 1/4'))
+        self.assertEqual(self.fuzz('--part', '2/2', 'csv'), (2, 'fuzz: --part 2/2: no reader is left'))
 
     def test_a_failure_counts_whatever_was_skipped(self):
         for reader in 'csv', 'python_csv':

@@ -42,6 +42,16 @@ class Resuming(unittest.TestCase):
         self.assertIn('batches ... before: FAILED, exit 5', text)
         self.assertIn('3 passed, 1 failed, 0 skipped', text)
 
+    def test_the_page_has_every_step(self):
+        (self.root / 'fails.batches').touch()
+        (self.root / 'build/plumbline-bench').write_text('#!/bin/sh\necho "no engine | no alarm"\nexit 77\n')
+        self.nightly('batches', 'alarm', code=1)
+        self.nightly('--resume', 'batches', 'alarm', 'odr', code=1)
+        page = (self.root / 'plumbline-nightly/nightly.md').read_text()
+        self.assertIn('commit unknown, seed 1; ', page)
+        self.assertIn('| batches | **failed**, exit 5 | 0.0 |\n| alarm | skipped: no engine \\| no alarm | 0.0 |\n| odr | passed | 0.0 |\n', page)
+        self.assertIn('2 passed, 1 failed, 1 skipped; 0.0 hours.\n', page)
+
     def test_without_resume_everything_runs_again(self):
         self.nightly('alarm', code=0)
         self.nightly('alarm', code=0)

@@ -243,6 +243,7 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
       chosen = [=] { return execute_program(*program); };
       return;
     }
+    if (std::isnan(options->timeout_seconds)) throw InputError("--timeout: it must be a number of seconds");
     options->backend = conformance::find_backend(*backend, own_path(), options->timeout_seconds);
     if (!options->backend.foreign && !options->nccl.empty()) options->backend.run_words = {"--nccl", options->nccl};
     if (!options->launcher.empty()) options->backend.launcher = conformance::parse_launcher(options->launcher);

@@ -67,6 +67,7 @@ class Reader {
     if (!node->is_array() || node->as_array()->empty()) refuse(*node, what);
     for (const toml::node& item : *node->as_array()) {
       if (!item.is_string()) refuse(item, what);
+      if (item.as_string()->get().find('\0') != std::string::npos) refuse(item, what + "; a word has a NUL byte");
       words.push_back(item.as_string()->get());
     }
     if (words.front().empty()) refuse(*node, std::string(key) + " begins with an empty word");
@@ -166,7 +167,10 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
   spec.ranks = read.ranks();
   if (const toml::table* variables = read.table("environment")) {
     for (const auto& [key, value] : *variables) {
-      if (!value.is_string()) read.refuse(value, std::string(key.str()) + " must be a string");
+      if (key.str().empty() || key.str().find_first_of(std::string_view("=\0", 2)) != std::string_view::npos)
+        read.refuse(value, "the name of a variable must not be empty, nor have '=' or a NUL byte");
+      if (!value.is_string() || value.as_string()->get().find('\0') != std::string::npos)
+        read.refuse(value, std::string(key.str()) + " must be a string without NUL bytes");
       spec.environment.emplace(std::string(key.str()), value.as_string()->get());
     }
   }

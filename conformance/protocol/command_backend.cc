@@ -21,7 +21,7 @@ constexpr size_t kMostAnswer = size_t{64} << 20;
 
 constexpr const char* kTwoProcesses = "; only one process may print events: do two act as rank 0?";
 
-/// Splits output into lines as it arrives: events, and other text. Events are short, so a longer line is text.
+/// Splits output into lines as it arrives: events, and other text. A line longer than kLongestEvent is text.
 class EventReader {
  public:
   EventReader(const OnEvent& on_event, BackendLog& log) : on_event_(on_event), log_(log) {}
@@ -45,7 +45,7 @@ class EventReader {
       in_long_line_ = false;
     }
     line_.erase(0, begin);
-    if (line_.size() <= kLongest) return;
+    if (line_.size() <= (line_.starts_with(kEventPrefix) ? kLongestEvent : kLongest)) return;
     log_.add(line_);
     line_.clear();
     in_long_line_ = true;
@@ -69,7 +69,7 @@ class EventReader {
     }
   }
 
-  static constexpr size_t kLongest = 4096;
+  static constexpr size_t kLongest = 4096, kLongestEvent = size_t{1} << 20;
   const OnEvent& on_event_;
   BackendLog& log_;
   std::string line_, hidden_;

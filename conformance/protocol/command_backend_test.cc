@@ -123,6 +123,16 @@ done)");
   EXPECT_EQ(result.output, noise);
 }
 
+TEST_F(CommandBackendTest, ALongReasonIsReadInPieces) {
+  // 200,000 characters, then a pause before the end of the line, so that it does not come in one piece.
+  const JobResult result = run(R"(
+printf '@plumbline case 0 failed: '; tr '\0' x < /dev/zero | head -c 200000; sleep 0.2; echo
+tr '\0' y < /dev/zero | head -c 200000; sleep 0.2; echo)");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].substr(0, 17), "case 0 failed: xx");
+  EXPECT_EQ(result.output.find('x'), std::string::npos);
+}
+
 TEST_F(CommandBackendTest, AnEventWithoutAnEndOfLineIsIgnored) {
   const JobResult result = run("printf 'why\\n@plumbline case 7 done'; exit 1");
   EXPECT_TRUE(events.empty());

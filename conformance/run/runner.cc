@@ -259,8 +259,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
         models = built_models(options.seed);
         plan = make_plan(options, *models, mpi.size());
         if (find_nccl(options) && find_device(options)) {
-          open_report_folder(options, plan);
-          session.emplace(options, plan, out);
+          session.emplace(options, plan, out, BackendDescription(), open_report_folder(options, plan));
         } else {
           code = 3;
         }

@@ -60,10 +60,11 @@ int runs_to_come(const RunPlan& plan, const std::vector<Verdict>& earlier) {
 }  // namespace
 
 Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend,
-                 std::vector<Verdict> earlier)
+                 OpenReport report)
     : options_(options),
       plan_(plan),
       folder_(options.report),
+      lock_(std::move(report.lock)),
       out_(out),
       judge_(options.seed, device::device_named(options.device), backend.device != BackendDescription().device),
       waivers_(options.waivers.empty() ? std::vector<Waiver>() : read_waivers(options.waivers, case_ids(backend)),
@@ -72,9 +73,9 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
       verdicts_(plan.runs.size()),
       begin_(std::chrono::steady_clock::now()),
       case_begin_(begin_),
-      progress_(out, {runs_to_come(plan, earlier), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
+      progress_(out, {runs_to_come(plan, report.earlier), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
                       terminal_columns(STDOUT_FILENO), options.verbose, options.report}) {
-  for (Verdict& verdict : earlier) {
+  for (Verdict& verdict : report.earlier) {
     const auto run = std::ranges::find(plan.runs, verdict.run, &PlannedRun::id);
     PLUMBLINE_CHECK(run != plan.runs.end(), to_string(verdict.run));
     const auto index = static_cast<size_t>(run - plan.runs.begin());

@@ -16,6 +16,7 @@
 #include "conformance/protocol/protocol.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/report.h"
+#include "conformance/run/folder/open_report.h"
 #include "conformance/run/progress.h"
 #include "conformance/run/result_seal.h"
 #include "conformance/run/throughput.h"
@@ -25,10 +26,10 @@ namespace plumbline::conformance {
 class Session {
  public:
   /// `options` and `plan` outlive the session. `backend`: its deliveries are compared; without a name, the runtime,
-  /// which delivers everything. Unsupported runs of the plan get their verdict at once, unless `earlier`, from
+  /// which delivers everything. Unsupported runs of the plan get their verdict at once, unless `report`, from
   /// open_report_folder(), has it. Throws InputError for waivers that cannot be read.
   Session(const RunOptions& options, const RunPlan& plan, std::ostream& out, BackendDescription backend = {},
-          std::vector<Verdict> earlier = {});
+          OpenReport report = {});
 
   /// Run `index` of the plan has begun.
   void begins(size_t index);
@@ -66,6 +67,7 @@ class Session {
   const RunOptions& options_;
   const RunPlan& plan_;
   const ReportFolder folder_;
+  const ReportLock lock_;
   std::ostream& out_;
   Judge judge_;
   Waivers waivers_;

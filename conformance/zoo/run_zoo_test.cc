@@ -1,5 +1,5 @@
-// Every model of the corpus, unsplit: traced, partitioned in every mode, and run forward and backward, with the backward
-// whole and split; compared bit for bit with plain autograd on the model.
+// Every model of the corpus, unsplit: traced, partitioned in every mode, and executed forward and backward (whole, and
+// split); compared bit for bit with plain autograd on the model.
 #include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "runtime/partition/testing/run_testing.h"

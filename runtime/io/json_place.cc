@@ -88,6 +88,8 @@ class Builder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
+  // For nlohmann's parser, the text ends there.
+  if (text.find('\0') != std::string_view::npos) throw InputError(source + " is not JSON: it has a NUL byte");
   Builder builder(source);
   PLUMBLINE_CHECK(Json::sax_parse(text.begin(), text.end(), &builder), source);
   return std::move(builder.document);

@@ -15,8 +15,8 @@
 
 namespace plumbline {
 
-/// Parses `text`. Throws InputError, prefixed with `source`, if `text` is not JSON, an object has the same key twice,
-/// or more than 200 lists and objects are nested.
+/// Parses `text`. Throws InputError, prefixed with `source`, if `text` is not JSON (a NUL byte is not), an object has
+/// the same key twice, or more than 200 lists and objects are nested.
 nlohmann::json parse_json(std::string_view text, const std::string& source);
 
 /// Returns `json` as text on one line. Throws InputError if a string in `json` is not UTF-8.

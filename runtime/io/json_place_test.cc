@@ -22,6 +22,7 @@ TEST(JsonPlace, ErrorsSayWhereAndWhatWasExpected) {
   const auto nothing = [](Place) {};
   EXPECT_EQ(refusal(R"({"a":1,"a":2})", nothing), "f.json names \"a\" twice");
   EXPECT_NE(refusal("{\"a\":\n", nothing).find("f.json is not JSON: "), std::string::npos);
+  EXPECT_EQ(refusal(std::string("{}\0{", 4), nothing), "f.json is not JSON: it has a NUL byte");
   EXPECT_EQ(refusal("{\"a\":\n", nothing).find('\n'), std::string::npos);
   EXPECT_EQ(refusal(R"({"a":1})", [](Place p) { p["b"]; }), "f.json: expected an object with \"b\", not {\"a\":1}");
   EXPECT_EQ(refusal(R"({"a":[{"b":3}]})", [](Place p) { p["a"].items()[0]["b"].text(); }),

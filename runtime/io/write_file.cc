@@ -41,6 +41,10 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   temporary += ".tmp." + std::to_string(getpid()) + "." + std::to_string(counter++);
   // What is there was left by a process with the same number, or planted as a link to elsewhere.
   unlink(temporary.c_str());
+  // Nobody who names a device, such as /dev/full, wants it replaced.
+  struct stat found{};
+  if (lstat(path.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
+    refuse(path, "it is " + kind_of_file(found.st_mode));
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) refuse(path, std::strerror(errno));
   std::string reason = write_and_close(file, bytes);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -48,6 +50,15 @@ TEST(WriteFile, FollowsNoLinkThatIsPlantedInItsPlace) {
   EXPECT_EQ(testing::refusal([&] { append_file(folder / "log", "more"); }),
             "cannot write " + (folder / "log").string() + ": it is a symbolic link");
   EXPECT_EQ(text_of(elsewhere), "kept");
+}
+
+TEST(WriteFile, ReplacesNoDevice) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "null";
+  if (mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0) GTEST_SKIP() << "only root makes devices";
+  EXPECT_EQ(testing::refusal([&] { write_file(path, "x"); }),
+            "cannot write " + path.string() + ": it is a character device");
+  EXPECT_TRUE(std::filesystem::is_character_file(path));
 }
 
 TEST(WriteFile, CreatesFoldersButNotBehindALink) {

@@ -143,6 +143,10 @@ class Checker {
     } else if (!is_recorded && !any_file) {
       verdict.finding.status = Status::NotRun;
       verdict.finding.reason = "the run ended before it";
+    } else if (!is_recorded && fs::exists(folder_.verdict_log())) {
+      // Its files may be of a half: they count only after the backend said that the case is done.
+      verdict.finding.status = Status::NotRun;
+      verdict.finding.reason = "the run ended before it was done";
     } else {
       verdict.finding = judge_artifacts(run, record_.microbatches, folder_, backend_, judge_);
       verdict.run = {run.id.case_id, run.id.schedule};  // a problem names the folder, which says the rest

@@ -78,6 +78,42 @@ TEST_F(Check, ComesToTheVerdictsOfTheRunThatWroteTheFolder) {
   EXPECT_TRUE(fs::exists(options_.report / "matrix.html"));
 }
 
+TEST_F(Check, FilesWithoutAVerdictDoNotCount) {
+  EXPECT_EQ(run(1), -1);  // the files of both runs are there
+  const CheckResult result = check();
+  EXPECT_EQ(result.problems, std::vector<std::string>{});
+  ASSERT_EQ(result.verdicts.size(), 2u);
+  EXPECT_EQ(result.verdicts[0].finding.status, Status::Pass);
+  EXPECT_EQ(result.verdicts[1].finding.status, Status::NotRun);
+  EXPECT_EQ(result.verdicts[1].finding.reason, "the run ended before it was done");
+  EXPECT_EQ(exit_code(result), 3);
+}
+
+TEST_F(Check, TwoRunsDoNotShareAFolder) {
+  const RunPlan plan = make_plan(options_, *built_models(options_.seed));
+  {
+    const OpenReport report = open_report_folder(options_, plan);
+    for (const bool resume : {false, true}) {
+      options_.resume = resume;
+      testing::expect_line(testing::refusal([&] { open_report_folder(options_, plan); }), "--report: folder '",
+                           "is in use by another run");
+    }
+  }
+  options_.resume = false;
+  EXPECT_EQ(run(), 0) << said_.str();
+}
+
+TEST_F(Check, FilesOfOthersAreNotOverwritten) {
+  for (const char* name : {"run.json", "matrix.html", "results"}) {
+    fs::remove_all(options_.report);
+    fs::create_directories(options_.report);
+    write_file(options_.report / name, "precious");
+    testing::expect_line(testing::refusal([&] { run(); }), "--report: '",
+                         std::string(name) + "' is there already and no earlier report of ours");
+    EXPECT_EQ(read_file(options_.report / name), "precious");
+  }
+}
+
 TEST_F(Check, FailuresAreFoundAgain) {
   options_.mutant = "drop-last-microbatch";
   EXPECT_EQ(run(), 1);
@@ -178,7 +214,7 @@ TEST_F(Check, ItIsToldWhatIsMissingOfAProfile) {
 TEST_F(Check, AnInterruptedRunGoesOnWhereItEnded) {
   EXPECT_EQ(run(1), -1);
   const CheckResult half = check();
-  EXPECT_EQ(exit_code(half), 0) << "the second one's results are there, only its verdict is not";
+  EXPECT_EQ(exit_code(half), 3) << "the second one's results are there, only its verdict is not";
   fs::remove_all(options_.report / "results/threads-2/1f1b");
   EXPECT_EQ(exit_code(check()), 3);
 

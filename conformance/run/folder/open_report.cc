@@ -96,8 +96,7 @@ RunRecord record_of(const RunOptions& options, const RunPlan& plan, const Backen
   return record;
 }
 
-std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
-                                        const BackendDescription& backend) {
+OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend) {
   const std::filesystem::path& report = options.report;
   const ReportFolder folder(report);
   std::error_code error;
@@ -108,14 +107,18 @@ std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan
   if (access(report.c_str(), R_OK | W_OK | X_OK) != 0)
     throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
                      ")");
+  ReportLock lock(report);
   if (!options.waivers.empty()) read_waivers(options.waivers, case_ids(backend));  // refused before anything is removed
   const CaseTexts cases = case_texts(options);                                     // perhaps of an earlier report here
   const RunRecord record = record_of(options, plan, backend);
-  if (options.resume) return earlier_verdicts(folder, record);
-  const std::filesystem::path results = folder.results(), log = folder.verdict_log();
-  if (std::filesystem::exists(results) && !std::filesystem::exists(log))
-    throw InputError("--report: '" + results.string() +
-                     "' is there already and no earlier report of ours; give another folder");
+  if (options.resume) return {std::move(lock), earlier_verdicts(folder, record)};
+  const std::filesystem::path log = folder.verdict_log();
+  std::vector<std::filesystem::path> ours = folder.outcome();
+  ours.push_back(folder.run_record());
+  for (const std::filesystem::path& there : ours)
+    if (std::filesystem::exists(there) && !std::filesystem::exists(log))
+      throw InputError("--report: '" + there.string() +
+                       "' is there already and no earlier report of ours; give another folder");
   for (const std::filesystem::path& stale : folder.outcome()) {
     std::filesystem::remove_all(stale, error);
     if (error) throw InputError("--report: '" + stale.string() + "' cannot be emptied (" + error.message() + ")");
@@ -124,7 +127,7 @@ std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan
   for (const auto& [name, text] : cases) write_file(folder.corpus() / name, text);
   write_run_record(folder.run_record(), record);
   write_file(log, "");
-  return {};
+  return {std::move(lock), {}};
 }
 
 }  // namespace plumbline::conformance

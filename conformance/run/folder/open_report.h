@@ -7,6 +7,7 @@
 #include "conformance/judge/verdict.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/protocol.h"
+#include "conformance/run/folder/report_lock.h"
 #include "conformance/run/folder/run_record.h"
 
 namespace plumbline::conformance {
@@ -20,11 +21,16 @@ std::vector<std::string> case_ids(const BackendDescription& backend);
 /// The record of a run with these options.
 RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
 
+/// The report folder of a run.
+struct OpenReport {
+  ReportLock lock = {};
+  std::vector<Verdict> earlier = {};  ///< of the interrupted run that is resumed
+};
+
 /// Creates the report folder of a run, with an empty results/ and run.json in it. With RunOptions::resume it continues
-/// in the folder of an interrupted run instead, and returns that run's verdicts. Throws InputError when the folder
-/// cannot be created or written, when a results/ exists that no earlier report made, when there is nothing to resume,
-/// and when the interrupted run was another one (it names the first difference).
-std::vector<Verdict> open_report_folder(const RunOptions& options, const RunPlan& plan,
-                                        const BackendDescription& backend = {});
+/// in the folder of an interrupted run instead. Throws InputError when the folder cannot be created or written, when
+/// another run uses it, when it holds a results/ or a file of ours that no earlier report made, when there is nothing
+/// to resume, and when the interrupted run was another one (it names the first difference).
+OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend = {});
 
 }  // namespace plumbline::conformance

@@ -15,8 +15,9 @@ namespace plumbline::testing {
 /// While alive, every new tensor's memory is counted; `live` and `peak` begin at 0. At most one at a time.
 class CountedMemory {
  public:
-  CountedMemory() : before_(c10::GetAllocator(c10::kCPU)), counting_(new Counting) {
-    c10::SetAllocator(c10::kCPU, counting_, 100);
+  CountedMemory() : before_(c10::GetAllocator(c10::kCPU)) {
+    static Counting counting;  // outlives the scope: blocks may
+    c10::SetAllocator(c10::kCPU, &counting, 100);
     live = peak = 0;
   }
   ~CountedMemory() { c10::SetAllocator(c10::kCPU, before_, 100); }
@@ -57,7 +58,6 @@ class CountedMemory {
   };
 
   c10::Allocator* before_;
-  Counting* counting_;  // outlives the scope: blocks may
 };
 
 }  // namespace plumbline::testing

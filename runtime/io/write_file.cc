@@ -41,7 +41,7 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   temporary += ".tmp." + std::to_string(getpid()) + "." + std::to_string(counter++);
   // What is there was left by a process with the same number, or planted as a link to elsewhere.
   unlink(temporary.c_str());
-  // Nobody who names a device, such as /dev/full, wants it replaced.
+  // A user who names a device, such as /dev/full, does not want it replaced.
   struct stat found{};
   if (lstat(path.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
     refuse(path, "it is " + kind_of_file(found.st_mode));

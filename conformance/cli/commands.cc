@@ -19,6 +19,7 @@ class Summaries : public CLI::Formatter {
 }  // namespace
 
 int run_command_line(int argc, char** argv, const Actions& actions) {
+  conformance::open_closed_streams();
   remember_command_line(argc, argv);
   std::signal(SIGXFSZ, SIG_IGN);  // under `ulimit -f` a write then fails, which is told; children get the default back
   std::vector<char*> words = with_help_last(argc, argv);

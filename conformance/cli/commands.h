@@ -31,7 +31,7 @@ int run_command_line(int argc, char** argv, const Actions& actions);
 /// What a description says up to its first full stop or colon, on one line.
 std::string first_sentence(std::string text);
 
-/// Stores the command line; run_command_line() calls it once, before any other function of this header.
+/// Stores the command line; run_command_line() calls it once, before the functions that follow.
 void remember_command_line(int argc, char** argv);
 /// The stored command line on one line, quoted for a shell. Valid until the program ends; empty before
 /// remember_command_line().

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/protocol/process/surroundings.h"
 #include "runtime/error.h"
 #include "runtime/text/join.h"
 #include "runtime/text/near_names.h"
@@ -56,6 +57,10 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
     std::fprintf(stderr, "plumbline: %s\n", what.c_str());
     return code;
   };
+  const auto written = [&](int code) {
+    std::cout.flush();
+    return std::cout && std::fflush(stdout) == 0 ? code : fail("standard output cannot be written", 1);
+  };
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;
     for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
@@ -64,12 +69,10 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
   }
   try {
     app.parse(argc, argv);
-    const int code = chosen();
-    std::cout.flush();
-    if (!std::cout || std::fflush(stdout) != 0) return fail("standard output cannot be written", 1);
-    return code;
+    conformance::expect_surroundings();
+    return written(chosen());
   } catch (const CLI::Success& wanted) {
-    return app.exit(wanted);
+    return written(app.exit(wanted));
   } catch (const CLI::ParseError& error) {
     const std::string nearest = dynamic_cast<const CLI::ExtrasError*>(&error) ? nearest_options(app) : "";
     const auto commands = app.get_subcommands();

@@ -1,6 +1,7 @@
 // plumbline export: writes cases as files that any language can read.
 #include "conformance/cli/commands.h"
 #include "conformance/cli/options/corpus_option.h"
+#include "conformance/cli/options/seed_option.h"
 
 namespace plumbline::cli {
 
@@ -21,7 +22,7 @@ void add_export(CLI::App& app, Command& chosen, const Actions& actions) {
   command->add_option("--ranks", options->ranks, "Ranks of the schedule")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "The seed of parameters and inputs")->capture_default_str();
+  add_seed_option(*command, options->seed, "The seed of parameters and inputs");
   command->add_flag("--expected", options->expected, "Also write the expected results of each case");
   command->add_option("-o,--output", options->out,
                       "The folder to write to: ID/SCHEDULE-RANKS for each case, and manifest.json");

@@ -2,6 +2,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/options/corpus_option.h"
 #include "conformance/cli/options/named_runs.h"
+#include "conformance/cli/options/seed_option.h"
 #include "runtime/error.h"
 
 namespace plumbline::cli {
@@ -38,11 +39,9 @@ void add_mutants(CLI::App& app, Command& chosen, const Actions& actions) {
           ->type_name("GLOB")
           ->capture_default_str(),
       named->add_ranks(*command, 64, "Only on these numbers of ranks"),
-      command
-          ->add_option("--seed", options->runs.seed,
-                       "With --matrix: of parameters, data and random layers; with --random: of the first fault, the "
-                       "next ones count up from it")
-          ->capture_default_str(),
+      add_seed_option(*command, options->runs.seed,
+                      "With --matrix: of parameters, data and random layers; with --random: of the first fault, the "
+                      "next ones count up from it"),
       command->add_option("--report", options->report, "Save kill-matrix.json and .txt, or random-faults.json, there")
           ->type_name("DIR")};
   CLI::Option* killers = command

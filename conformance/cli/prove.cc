@@ -3,6 +3,7 @@
 #include "conformance/cli/options/corpus_option.h"
 #include "conformance/cli/options/named_runs.h"
 #include "conformance/cli/options/program_options.h"
+#include "conformance/cli/options/seed_option.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 
@@ -80,7 +81,7 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
                                         "As for `plumbline run`: stages run their partitioned joint graphs. Operators "
                                         "are then not counted")
                            ->type_name("default|min-cut|aggressive|bytes|budget=X[:peak]");
-  command->add_option("--seed", options->run.seed, "Of parameters, data and random layers")->capture_default_str();
+  add_seed_option(*command, options->run.seed, "Of parameters, data and random layers");
   command
       ->add_option("--certificate", options->certificate,
                    "Write what was proven: terms of all results, operators, normalisations, assumptions, limits")

@@ -5,6 +5,7 @@
 #include "conformance/cli/options/corpus_option.h"
 #include "conformance/cli/options/named_runs.h"
 #include "conformance/cli/options/program_options.h"
+#include "conformance/cli/options/seed_option.h"
 #include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
@@ -187,7 +188,7 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
           "poison fills receive buffers with NaN until they are waited for, shuffle changes the order between "
           "pairs of ranks; a correct backend passes as before")
       ->type_name("slow,poison,shuffle");
-  command->add_option("--seed", options->seed, "Of parameters, data and random layers")->capture_default_str();
+  add_seed_option(*command, options->seed, "Of parameters, data and random layers");
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one wait for a message may last")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();

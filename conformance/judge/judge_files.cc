@@ -74,8 +74,9 @@ std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group
   std::vector<std::filesystem::path> files;
   if (run.foreign) {
     files = stray_result_files(group, item, run.ranks);
+    const std::set<std::filesystem::path> strays(files.begin(), files.end());
     for (const std::filesystem::path& file : result_files(group, item))
-      if (std::ranges::find(files, file) == files.end()) files.push_back(file);
+      if (!strays.contains(file)) files.push_back(file);
     return files;
   }
   for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(group, item, r));

@@ -85,6 +85,10 @@ TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas
 
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c,
                                                          int ranks) {
+  const std::filesystem::path folder = (out / result_prefix(c)).parent_path();
+  std::error_code error;
+  if (std::filesystem::directory_iterator(folder, error); error == std::errc::permission_denied)
+    throw Error("cannot read " + folder.string() + ": " + error.message());
   if (const auto strays = stray_result_files(out, c, ranks); !strays.empty())
     throw Error(strays.front().string() + ": no such rank; the job has " + std::to_string(ranks) +
                 (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));

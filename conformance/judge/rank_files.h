@@ -46,7 +46,8 @@ Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas = {
 /// Returns the results of merge_copies(). Throws Error, which says why, if one of them is contested.
 TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas = {});
 
-/// Returns result_files(out, c). Throws Error, which names the file, if there is one of stray_result_files().
+/// Returns result_files(out, c). Throws Error, which names the file, if there is one of stray_result_files(), and if
+/// their folder cannot be read.
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
 
 /// A file of results is read whatever the case expects up to this size, in bytes: far more than any case of the corpus

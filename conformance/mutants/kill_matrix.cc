@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/io/json_place.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
 #include "runtime/text/join.h"
 
@@ -186,11 +186,7 @@ void write_killers(const std::filesystem::path& path, const Killers& killers) {
 }
 
 Killers read_killers(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) throw InputError("killers: file '" + path.string() + "' cannot be read");
-  std::ostringstream text;
-  text << in.rdbuf();
-  const nlohmann::json json = parse_json(text.str(), path.string());
+  const nlohmann::json json = parse_json(read_file(path), path.string());
   const JsonPlace root(json, path.string());
   if (!json.is_object()) root.fail("an object");
   Killers killers;

@@ -1,6 +1,7 @@
 #include "conformance/run/result_seal.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "conformance/judge/rank_files.h"
@@ -50,9 +51,10 @@ ResultSeal::State ResultSeal::state_of(const std::filesystem::path& path) const 
 }
 
 std::string ResultSeal::why_broken() const {
-  const std::vector<std::filesystem::path> now = list_();
+  const std::vector<std::filesystem::path> listed = list_();
+  const std::set<std::filesystem::path> now(listed.begin(), listed.end());
   for (const auto& [file, was] : states_) {
-    if (std::ranges::find(now, file) == now.end()) return said_of(file, "removed");
+    if (!now.contains(file)) return said_of(file, "removed");
     if (!(state_of(file) == was)) return said_of(file, "changed");
   }
   for (const std::filesystem::path& file : now)

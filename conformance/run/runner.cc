@@ -26,6 +26,7 @@
 #include "runtime/device/cuda.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/io/temporary_folder.h"
 #include "runtime/text/join.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
@@ -174,6 +175,9 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
   const auto& [options, models, backend, plan] = *run;
   const BackendSpec& spec = options.backend;
   const bool own_models = backend.level == CaseLevel::Own;
+  const auto has_processes = [](const RunGroup& group) { return group.transport != TransportKind::Threads; };
+  // Open MPI would make a missing TMPDIR, and leave it.
+  if (std::ranges::any_of(plan.groups, has_processes)) temporary_room();
   const ReportFolder folder(options.report);
   Session session(options, plan, out, backend, open_report_folder(options, plan, backend));
   std::optional<BaselineRuns> baselines;

@@ -1,13 +1,16 @@
 #include "runtime/io/gzip.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "runtime/testing/refusal.h"
 
@@ -59,7 +62,7 @@ TEST_F(Gzip, SaysWhatIsDamaged) {
   EXPECT_EQ(testing::refusal([&] { read_text(path("none")); }),
             "cannot read " + path("none") + ": No such file or directory");
   EXPECT_EQ(testing::refusal([&] { read_text(folder_.string()); }),
-            "cannot read " + folder_.string() + ": Is a directory");
+            "cannot read " + folder_.string() + ": it is a folder; expected a file or a pipe");
   EXPECT_EQ(testing::refusal([&] { write_text(path("none/a.gz"), "x"); }),
             "cannot write " + path("none/a.gz") + ": No such file or directory");
 }
@@ -71,6 +74,45 @@ TEST_F(Gzip, ABombIsRefusedBeforeItIsUnpacked) {
             "cannot read " + path("a.gz") + ": it unpacks to more than 200 times its bytes");
   write_text(path("a"), text);
   EXPECT_EQ(read_text(path("a")), text);
+}
+
+TEST_F(Gzip, APipeIsReadToItsEnd) {
+  const std::string text(300'000, 'x');
+  write_text(path("packed.gz"), text);
+  for (const std::string& sent : {text, bytes(path("packed.gz")), std::string()}) {
+    ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+    std::thread writer([&] { std::ofstream(path("pipe"), std::ios::binary) << sent; });
+    EXPECT_EQ(read_text(path("pipe")), sent.empty() ? sent : text);
+    writer.join();
+    fs::remove(path("pipe"));
+  }
+}
+
+TEST_F(Gzip, APipeWithoutAWriterIsNotWaitedForForEver) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const auto read = [&] { return testing::refusal([&] { read_text(path("pipe"), std::chrono::seconds(1)); }); };
+  const std::string expected = "cannot read " + path("pipe") + ": a pipe from which nothing came for 1 s";
+  EXPECT_EQ(read(), expected);
+  const int silent = open(path("pipe").c_str(), O_RDWR);
+  ASSERT_EQ(write(silent, "text", 4), 4);
+  EXPECT_EQ(read(), expected) << "after its first bytes";
+  close(silent);
+}
+
+TEST_F(Gzip, WhatHasNoEndIsRefused) {
+  EXPECT_EQ(testing::refusal([&] { read_text("/dev/zero"); }),
+            "cannot read /dev/zero: it is a character device; expected a file or a pipe");
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::thread writer([&] {
+    std::ofstream pipe(path("pipe"), std::ios::binary);
+    for (const std::string zeros(size_t{1} << 20, 0); pipe << zeros;) {
+    }
+  });
+  EXPECT_EQ(testing::refusal([&] { read_text(path("pipe")); }),
+            "cannot read " + path("pipe") + ": a pipe of more than 1 GiB");
+  writer.join();
+  std::signal(SIGPIPE, SIG_DFL);
 }
 
 TEST_F(Gzip, WhatCannotBeWrittenWholeLeavesWhatWasThere) {

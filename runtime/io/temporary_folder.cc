@@ -16,7 +16,7 @@ namespace {
 std::filesystem::path system_folder() {
   std::error_code no_folder;
   std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
-  if (no_folder) throw Error("cannot create a temporary folder: TMPDIR does not name a folder");
+  if (no_folder) throw InputError("cannot create a temporary folder: TMPDIR does not name a folder");
   return folder;
 }
 

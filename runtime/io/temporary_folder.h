@@ -28,7 +28,7 @@ struct TemporaryRoom {
   std::filesystem::path folder;
   uintmax_t bytes = 0;
 };
-/// Throws Error if TMPDIR names no folder, or the folder cannot be examined.
+/// Throws InputError if TMPDIR names no folder, Error if the folder cannot be examined.
 TemporaryRoom temporary_room();
 
 }  // namespace plumbline

@@ -51,6 +51,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
       {{"run", "--case", "exact-mlp-mean", "--microbatches", "9"}, "8 rows"},
       {{"run", "--ranks", "17", "--schedule", "gpipe"}, "15 split points, enough for 16 stages"},
       {{"run", "--ranks", "0"}, "--ranks"},
+      {{"run", "--seed", "-1"}, "--seed: expected a whole number from 0 on, not -1"},
       {{"run", "--ranks", "two"}, "--ranks"},
       {{"run", "--ranks", "2,0"}, "--ranks"},
       {{"run", "--program", "m.pt2", "--ranks", "2,4"}, "--ranks: 2, 4 given; a program runs on one number of ranks"},

@@ -7,15 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <string>
 
 #include "conformance/protocol/process/after_fork.h"
+#include "conformance/protocol/process/orphans.h"
 #include "conformance/protocol/process/scratch_folder.h"
 #include "runtime/error.h"
 
@@ -40,13 +43,18 @@ struct LiveGuard {
 std::array<LiveGuard, 64> live_guards;
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
-void remember(pid_t guard, int control) {
+/// From the fork of a guard until it is among live_guards: until then it looks like an orphan.
+std::mutex forking;
+
+/// False: there is no free place.
+bool remember(pid_t guard, int control) {
   for (LiveGuard& place : live_guards) {
     pid_t free = 0;
     if (!place.guard.compare_exchange_strong(free, guard)) continue;
     place.control = control;
-    return;
+    return true;
   }
+  return false;
 }
 
 LiveGuard* place_of(pid_t guard) {
@@ -224,6 +232,9 @@ Guard::Guard(const GuardedProgram& program) {
     close(control[0]), close(control[1]);
     throw error;
   }
+  adopt_orphans();
+  children_before_ = children();
+  std::unique_lock lock(forking);
   guard_ = fork_alone();
   if (guard_ == 0) {
     close(control[1]), close(reports[0]);
@@ -237,7 +248,13 @@ Guard::Guard(const GuardedProgram& program) {
     errno = error;
     throw refuse("cannot create a process");
   }
-  remember(guard_, control_);
+  const bool is_remembered = remember(guard_, control_);
+  lock.unlock();
+  if (!is_remembered) {
+    end_all();
+    close(reports_);
+    throw Error("more than " + std::to_string(live_guards.size()) + " programs at a time");
+  }
   GuardReport report{};
   const auto next = [&] {
     while (!guard_shows(POLLIN)) {
@@ -307,9 +324,19 @@ void Guard::end_all() {
     kill(guard_, SIGKILL);
     break;
   }
-  while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (waitpid(guard_, &status, 0) < 0 && errno == EINTR) {
   }
   if (place != nullptr) place->guard = 0;
+  if (!WIFSIGNALED(status)) return;
+  // Without its guard, all that the program left has come to this process.
+  end_orphans(
+      [this](pid_t pid) {
+        const std::lock_guard lock(forking);
+        return place_of(pid) != nullptr || ScratchFolder::is_keeper(pid) ||
+               std::ranges::find(children_before_, pid) != children_before_.end();
+      },
+      kLongestEnd);
 }
 
 void Guard::leave_all() {

@@ -3,14 +3,16 @@
 // The guard is the parent of the program, and of every process that the program leaves without a parent, in whatever
 // group or session and with whatever environment (PR_SET_CHILD_SUBREAPER). It ends them all when the supervisor says
 // so, and also when the supervisor itself is killed: then a pipe from it closes. If the guard is killed, the kernel
-// kills the program (PR_SET_PDEATHSIG). A guard that the program stops (SIGSTOP) goes on when the supervisor ends the
-// program or dies. What it cannot end: processes of another user, on other hosts, or of a daemon that was running
-// before; nor anything if the program stops its guard after the supervisor's death.
+// kills the program (PR_SET_PDEATHSIG), and the supervisor, which is then the parent of what the program left, kills
+// that. A guard that the program stops (SIGSTOP) goes on when the supervisor ends the program or dies. What it cannot
+// end: processes of another user, on other hosts, or of a daemon that was running before; nor anything if the program
+// kills its guard and the supervisor, or stops its guard after the supervisor's death.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <vector>
 
 namespace plumbline::conformance {
 
@@ -30,7 +32,7 @@ class Guard {
   static constexpr std::chrono::milliseconds kLongestEnd{10000};
 
   /// Starts the program, which leads a new process group in a new session. Throws Error if there is no process or pipe
-  /// left.
+  /// left, or if there are 64 guards.
   explicit Guard(const GuardedProgram& program);
   ~Guard();  ///< end_all()
   Guard(const Guard&) = delete;
@@ -69,6 +71,7 @@ class Guard {
   void tell(char command);
 
   pid_t guard_ = -1, pid_ = -1;
+  std::vector<pid_t> children_before_;  ///< of this process: no orphans of the program
   int error_ = 0;
   int reports_ = -1, control_ = -1;
   bool has_ended_ = false;

@@ -124,6 +124,33 @@ TEST_F(Guarded, AProgramThatKillsItsGuardIsKilled) {
   for (const pid_t pid : pids(2)) EXPECT_TRUE(testing::ends(pid)) << pid;
 }
 
+TEST_F(Guarded, WhatAProgramLeavesThatKillsItsGuardIsEnded) {
+  // In a supervisor of its own: it becomes the parent of all orphans, and this process must not.
+  const GuardedProgram program = shell(
+      ": > pids; env -i setsid sh -c 'sleep 1000 & echo $! >> pids; echo $$ >> pids; wait' &\n"
+      "while test $(wc -l < pids) -lt 2; do sleep 0.01; done; kill -9 $PPID; wait");
+  const GuardedProgram other = {program.argv, program.environment, "/no/such/folder", null_, null_};
+  const pid_t supervisor = fork();
+  ASSERT_GE(supervisor, 0);
+  if (supervisor == 0) {
+    const pid_t own = fork();  // no orphan
+    if (own == 0) pause();
+    {
+      Guard guard(program);
+      guard.wait();
+    }
+    const bool is_left = testing::is_alive(own);
+    kill(own, SIGKILL);
+    _exit(is_left && Guard(other).could_not_start() == ENOENT ? 0 : 1);
+  }
+  const std::vector<pid_t> left = pids(2);
+  int status = -1;
+  waitpid(supervisor, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  for (const pid_t pid : left) EXPECT_TRUE(testing::ends(pid)) << pid;
+  for (const pid_t pid : left) kill(pid, SIGKILL);
+}
+
 TEST_F(Guarded, AProgramWhoseSupervisorAndGuardAreKilledIsKilled) {
   const GuardedProgram program = shell("echo $PPID >> pids; echo $$ >> pids; exec sleep 1000");
   const pid_t supervisor = supervisor_of(program);

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -213,7 +214,10 @@ ProcessResult run_process(const ProcessOptions& options) {
   pipe.write_end.reset();
   errors_pipe.write_end.reset();
   if (const int error = guard->could_not_start(); error != 0) {
-    result.could_not_start = "cannot start " + options.argv[0] + ": " + std::strerror(error);
+    std::error_code none;
+    const bool has_folder = options.directory.empty() || std::filesystem::is_directory(options.directory, none);
+    result.could_not_start = "cannot start " + options.argv[0] + ": " +
+                             (has_folder ? std::strerror(error) : "there is no folder " + options.directory);
     result.seconds = elapsed();
     return result;
   }

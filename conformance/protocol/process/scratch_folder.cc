@@ -53,6 +53,8 @@ ScratchFolder::~ScratchFolder() { remove(); }
 
 int ScratchFolder::lifeline() { return held; }
 
+bool ScratchFolder::is_keeper(pid_t pid) { return pid == keeper; }
+
 void ScratchFolder::remove() {
   if (const int end = held.exchange(-1); end >= 0) close(end);
   if (const pid_t child = keeper.exchange(-1); child > 0)

@@ -4,6 +4,8 @@
 // the folder then. A guard holds it until its program has ended, so that no program writes there afterwards.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 
 #include "runtime/io/temporary_folder.h"
@@ -23,6 +25,7 @@ class ScratchFolder {
 
   /// The end of the pipe that guards hold; -1: there is no folder.
   static int lifeline();
+  static bool is_keeper(pid_t pid);
   /// Removes the folder, if there is one, once all guards have ended; a signal handler may call it.
   static void remove();
 

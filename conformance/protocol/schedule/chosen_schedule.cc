@@ -6,6 +6,7 @@
 
 #include "conformance/protocol/schedule/schedule_source.h"
 #include "runtime/error.h"
+#include "runtime/io/gzip.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
@@ -16,7 +17,7 @@ namespace plumbline::conformance {
 namespace {
 
 ChosenSchedule choose_file(const std::string& path) {
-  const ChosenSchedule chosen{path, read_schedule_file(path)};
+  const ChosenSchedule chosen{path, read_text(path)};
   const schedule::Schedule schedule = schedule::parse_csv(chosen.csv, path);
   // Whether its transfers are right depends on the model: why_unsupported() checks them.
   if (!schedule::has_communication(schedule))

@@ -1,12 +1,9 @@
 #include "conformance/protocol/schedule/schedule_source.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "runtime/error.h"
+#include "runtime/io/gzip.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/text/join.h"
 
@@ -14,14 +11,6 @@ namespace plumbline::conformance {
 namespace {
 
 namespace fs = std::filesystem;
-
-// An ifstream opens a directory without an error, so this check comes first.
-void require_not_directory(const std::string& file) {
-  std::error_code ignored;
-  if (fs::is_directory(file, ignored)) {
-    throw InputError("schedule file " + file + " is a directory; expected a file that ends in .csv");
-  }
-}
 
 void require_as_asked(const schedule::Schedule& schedule, const schedule::ScheduleRequest& request,
                       const std::string& file) {
@@ -49,15 +38,6 @@ void require_as_asked(const schedule::Schedule& schedule, const schedule::Schedu
 
 }  // namespace
 
-std::string read_schedule_file(const std::string& file) {
-  require_not_directory(file);
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw InputError("schedule file " + file + " cannot be read: " + std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) throw InputError("schedule file " + file + " cannot be read completely");
-  return text;
-}
-
 bool is_schedule_file(const std::string& name_or_file) { return name_or_file.ends_with(".csv"); }
 
 schedule::Schedule parse_schedule_file(std::string_view text, const std::string& file,
@@ -71,9 +51,8 @@ schedule::Schedule parse_schedule_file(std::string_view text, const std::string&
 schedule::Schedule load_schedule(const std::string& name_or_file, const schedule::ScheduleRequest& request,
                                  std::optional<schedule::Dialect> dialect) {
   if (is_schedule_file(name_or_file))
-    return parse_schedule_file(read_schedule_file(name_or_file), name_or_file, request, dialect);
+    return parse_schedule_file(read_text(name_or_file), name_or_file, request, dialect);
   if (schedule::find_schedule_kind(name_or_file) == nullptr) {
-    require_not_directory(name_or_file);
     std::error_code ignored;
     if (fs::exists(name_or_file, ignored) || name_or_file.find_first_of("./") != std::string::npos) {
       throw InputError("schedule " + plumbline::schedule::quoted_text(name_or_file) +

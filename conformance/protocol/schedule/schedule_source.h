@@ -13,9 +13,6 @@ namespace plumbline::conformance {
 /// Whether load_schedule() reads this as a file: whether the text ends in .csv.
 bool is_schedule_file(const std::string& name_or_file);
 
-/// Returns the text of a schedule file. Throws InputError of one line for an unreadable file and for a directory.
-std::string read_schedule_file(const std::string& file);
-
 /// Parses the schedule in `text`; `file` names it in errors. The schedule may contain explicit transfers or
 /// computations only, and is not checked: check.h decides whether it can run. The file determines the numbers of ranks
 /// and micro-batches; in `request`, whose name is ignored, 0 means unspecified. `dialect` is that of the text

@@ -204,10 +204,13 @@ class Checker {
   void look_for_extra_files() {
     const fs::path results = folder_.results();
     if (!fs::exists(results)) return;
-    for (const auto& entry : fs::recursive_directory_iterator(results))
-      if (!fs::is_directory(entry.symlink_status()) && is_result_file(entry.path()) &&
-          !expected_files_.contains(entry.path()))
-        result_.problems.push_back(one_line(entry.path().string()) + ": no run of run.json leaves such a file");
+    std::error_code error;
+    fs::recursive_directory_iterator entry(results, error);
+    for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error))
+      if (std::error_code none; !fs::is_directory(entry->symlink_status(none)) && is_result_file(entry->path()) &&
+                                !expected_files_.contains(entry->path()))
+        result_.problems.push_back(one_line(entry->path().string()) + ": no run of run.json leaves such a file");
+    if (error) result_.problems.push_back("cannot read every folder in " + results.string() + ": " + error.message());
   }
 
   void compare_with_profile() {
@@ -242,6 +245,9 @@ class Checker {
 CheckResult check_folder(const CheckOptions& options) {
   std::error_code error;
   if (!fs::is_directory(options.folder, error)) throw InputError("check: no folder '" + options.folder.string() + "'");
+  for (const fs::path& folder : {options.folder, ReportFolder(options.folder).results()})
+    if (fs::directory_iterator(folder, error); error == std::errc::permission_denied)
+      throw InputError("check: cannot read " + folder.string() + ": " + error.message());
   return Checker(options).run();
 }
 

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code none;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, none))
+  for (const auto& entry :
+       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, none))
     if (entry.symlink_status(none).type() == fs::file_type::regular) files.push_back(entry.path());
   return files;
 }

@@ -1,12 +1,11 @@
 #include "runtime/partition/parity/policies/policy_file.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/io/gzip.h"
 #include "runtime/io/json_place.h"
 #include "runtime/partition/parity/policies/built_in_policies.h"
 #include "runtime/partition/parity/policies/older_rules.h"
@@ -178,11 +177,14 @@ Policy parse_policy(std::string_view json, const std::string& source) {
 Policy load_policy(const std::string& name_or_path) {
   if (const BuiltInPolicy* built_in = find_built_in(name_or_path))
     return parse_policy(built_in->json, std::string(built_in->name));
-  std::ifstream file(name_or_path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    throw InputError("policy '" + name_or_path + "': neither a file that can be read nor one of " + known_names());
-  return parse_policy(text.str(), name_or_path);
+  std::string text;
+  try {
+    text = read_text(name_or_path);
+  } catch (const InputError& error) {
+    throw InputError("policy '" + name_or_path + "': neither one of " + known_names() + " nor a file (" + error.what() +
+                     ")");
+  }
+  return parse_policy(text, name_or_path);
 }
 
 std::vector<std::string> policy_names() {

@@ -146,7 +146,7 @@ TEST(Policy, RefusesWhatItDoesNotKnow) {
   testing::expect_part(why(R"({"base": "seed"})"), "name");
   testing::expect_part(why(R"({"name": "x"})"), "recomputable_ops");
   testing::expect_part(testing::refusal([] { load_policy("no/such/file.json"); }),
-                       "policy 'no/such/file.json': neither a file that can be read nor one of seed, seed-nvfuser");
+                       "policy 'no/such/file.json': neither one of seed, seed-nvfuser");
 }
 
 }  // namespace

@@ -44,13 +44,18 @@ def shortest(value):
 
 
 def one_line(text):
-    """Safe for a terminal: newlines, carriage returns and tabs become spaces, other control characters and bytes of a name that
-    is not UTF-8 \\xNN."""
-    return "".join(" " if c in "\n\r\t" else f"\\x{ord(c) & 0xFF:02x}" if is_unsafe(ord(c)) else c for c in text)
+    """Safe for a terminal: newlines, carriage returns and tabs become spaces, other ASCII control characters and bytes of a name
+    that is not UTF-8 \\xNN; those of Unicode, among them what reverses the direction of text, \\uNNNN."""
+    return "".join(" " if c in "\n\r\t" else escaped(ord(c)) or c for c in text)
 
 
-def is_unsafe(code):
-    return code < 0x20 or code == 0x7F or 0xD800 <= code <= 0xDFFF
+def escaped(code):
+    """Empty for a character that a terminal may have."""
+    if code < 0x20 or code == 0x7F or 0xD800 <= code <= 0xDFFF:
+        return f"\\x{code & 0xFF:02x}"
+    # C1, separators of lines, Bidi_Control
+    is_control = 0x80 <= code <= 0x9F or code == 0x61C or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069
+    return f"\\u{code:04x}" if is_control or code in (0x200E, 0x200F) else ""
 
 
 def shown(text):

@@ -8,7 +8,8 @@ import unittest
 
 from wheel_support import TOY, TOOL, InFolder, export, start
 
-from plumbline_case.reasons import reason_in  # after wheel_support, which finds the package
+from plumbline_case.number_text import one_line  # after wheel_support, which finds the package
+from plumbline_case.reasons import reason_in
 
 DASHES = "-" * 74
 AS_ROOT = f"""{DASHES}
@@ -49,6 +50,15 @@ class Reasons(InFolder):
             (f"name value\n{DASHES}\na 1\nfatal\n", "fatal"),
         ):
             self.assertEqual(reason_in(text), reason)
+
+    def test_no_word_controls_the_terminal(self):  # as one_line_test.cc
+        for text, shown in (
+            ("\x1b[2J\x7f", "\\x1b[2J\\x7f"),
+            ("\u009b2J", "\\u009b2J"),
+            ("a\u2028b\u202ec\u2066d\u200f", "a\\u2028b\\u202ec\\u2066d\\u200f"),
+            ("\u00a0 \u00e9 \u20ac \u2027\u202f", "\u00a0 \u00e9 \u20ac \u2027\u202f"),
+        ):
+            self.assertEqual(one_line(text), shown)
 
     def test_a_launcher_that_refuses(self):
         corpus = os.path.join(self.folder, "corpus")

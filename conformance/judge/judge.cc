@@ -245,11 +245,8 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
                  all_ascending(orders, &reference::StageOrder::backwards)) {
         hold("whole model", by_microbatch_for(c, traits.draws_random_numbers ? schedule.stages : 1), kWhole,
              CompareMode::Bitwise);
-      } else if (c.dtype == reference::Dtype::F64) {
-        oracle->note = "compared with the detached stages only: no oracle is more exact than float64";
-      } else if (runs_under_autocast(c, schedule.stages, seed_)) {
-        oracle->note =
-            "compared with the detached stages only: autocast does not lower float64, the precision of bounds";
+      } else if (const std::string why = why_unbounded(c, schedule.stages); !why.empty()) {
+        oracle->note = "compared with the detached stages only: " + why;
       } else if (!traits.draws_random_numbers) {
         // The whole model adds in another order than parameter copies, than a value's uses in several stages, than
         // micro-batches out of ascending order, and than another device's kernels. It agrees within its bound.

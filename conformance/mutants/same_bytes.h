@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "runtime/graph/host_tensors.h"
+
 namespace plumbline::conformance {
 
 /// True if both tensors are undefined, or if their dtype, shape, requires_grad and elements (as bytes) are equal.
@@ -13,8 +15,8 @@ inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (a.is_same(b)) return true;
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.requires_grad() != b.requires_grad())
     return false;
-  const at::Tensor left = a.detach().resolve_conj().resolve_neg().contiguous(),
-                   right = b.detach().resolve_conj().resolve_neg().contiguous();
+  const at::Tensor left = graph::with_own_values(a.detach()).contiguous(),
+                   right = graph::with_own_values(b.detach()).contiguous();
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 

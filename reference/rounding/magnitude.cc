@@ -11,6 +11,7 @@
 
 #include "reference/rounding/rounding_ops.h"
 #include "runtime/error.h"
+#include "runtime/graph/host_tensors.h"
 
 namespace plumbline::reference {
 namespace {
@@ -101,11 +102,6 @@ bool holds_numbers(const at::Tensor& tensor) {
 
 bool is_float(const c10::IValue& value) { return value.isTensor() && holds_numbers(value.toTensor()); }
 
-/// The real numbers of a tensor: of complex ones both parts.
-at::Tensor parts_of(const at::Tensor& tensor) {
-  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
-}
-
 template <class Visit>
 void for_each_float(const c10::IValue& value, const Visit& visit) {
   if (is_float(value)) {
@@ -132,7 +128,7 @@ std::string objection(const c10::OperatorHandle& op, std::string_view name, c10:
     if (!is_float(arguments[i])) continue;
     if (arguments[i].toTensor().is_complex() && name != "add" && name != "sum")
       return "takes complex numbers, of whose products some are subtracted";
-    const at::Tensor values = parts_of(arguments[i].toTensor());
+    const at::Tensor values = graph::in_pairs(arguments[i].toTensor());
     if (i == taken ? !at::le(values, 0).all().item<bool>() : !at::ge(values, 0).all().item<bool>())
       return i == taken ? "subtracts a number that is not <= 0"
                         : "reads a negative number: the run does not use absolute values";
@@ -193,7 +189,7 @@ MagnitudeInterposer::MagnitudeInterposer(double quantum) {
 
 void MagnitudeInterposer::see(const at::Tensor& tensor, const std::string& where) {
   if (!holds_numbers(tensor)) return;
-  const at::Tensor values = parts_of(tensor.detach()).to(at::kDouble).contiguous();
+  const at::Tensor values = graph::in_pairs(tensor.detach()).to(at::kDouble).contiguous();
   const double* const begin = values.const_data_ptr<double>();
   for (const double *value = begin, *const end = begin + values.numel(); value != end; ++value) {
     const double size = std::isfinite(*value) ? std::abs(*value) : std::numeric_limits<double>::infinity();
@@ -249,7 +245,7 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
       gives_float = true;
       see(tensor, full_name);
       if (terms > 1) see(tensor * (static_cast<double>(terms) / static_cast<double>(tensor.numel())), full_name);
-      if (takes_float && kSums.contains(name) && !at::ge(parts_of(tensor), 0).all().item<bool>())
+      if (takes_float && kSums.contains(name) && !at::ge(graph::in_pairs(tensor), 0).all().item<bool>())
         note("returned a negative number: the run does not use absolute values");
     });
   }

@@ -29,7 +29,7 @@ HostTensor to_host(const at::Tensor& tensor) {
   if (tensor.layout() != at::kStrided || tensor.is_meta())
     throw Error("a tensor " + describe(tensor) + " is " + (tensor.is_meta() ? "a meta tensor" : "not dense") +
                 "; tensor files hold dense ones");
-  const at::Tensor data = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
+  const at::Tensor data = with_own_values(tensor.detach().cpu()).contiguous();
   HostTensor host{file_dtype(data), data.sizes().vec(), std::vector<std::byte>(data.nbytes())};
   if (!host.data.empty()) std::memcpy(host.data.data(), data.const_data_ptr(), host.data.size());
   return host;

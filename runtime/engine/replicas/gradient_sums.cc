@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/graph/host_tensors.h"
+
 namespace plumbline::engine {
 
 void GradientSums::begin(int stage) {
@@ -49,7 +51,7 @@ void GradientSums::begin(const ParameterCopies& parameter, std::deque<Sum>& into
     for (const int peer : peers) {
       Message& sent = sum.sent.emplace_back();
       sent.present = grad.defined();
-      sent.body = grad.defined() ? grad.resolve_conj().resolve_neg().contiguous() : empty().zero_();
+      sent.body = grad.defined() ? graph::with_own_values(grad).contiguous() : empty().zero_();
       sent.flag_request = transport_.isend(&sent.present, 1, peer, tag);
       sent.body_request = transport_.isend(sent.body.const_data_ptr(), sent.body.nbytes(), peer, tag + 1);
     }

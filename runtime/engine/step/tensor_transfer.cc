@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/graph/host_tensors.h"
+
 namespace plumbline::engine {
 namespace {
 
@@ -20,11 +22,8 @@ at::Tensor without_repeats(at::Tensor tensor) {
   return tensor;
 }
 
-/// LibTorch conjugates and negates lazily, by a mark on a view, whose memory holds the other numbers.
-at::Tensor with_own_values(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
-
 at::Tensor dense(const at::Tensor& tensor) {
-  const at::Tensor own = with_own_values(tensor);
+  const at::Tensor own = graph::with_own_values(tensor);
   return own.is_non_overlapping_and_dense() ? own : own.clone(at::MemoryFormat::Preserve);
 }
 
@@ -38,7 +37,7 @@ at::Tensor with_strides(at::IntArrayRef strides) {
 
 at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides) {
   const at::Tensor detached = tensor.detach();
-  if (!keep_strides) return with_own_values(detached).contiguous();
+  if (!keep_strides) return graph::with_own_values(detached).contiguous();
   if (!is_expanded(detached)) return dense(detached);
   return dense(without_repeats(detached)).expand(detached.sizes());
 }

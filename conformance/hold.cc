@@ -21,7 +21,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/run/random_turn.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 #if PLUMBLINE_HAS_MPI
 #include "runtime/transport/mpi/mpi.h"
 #endif

@@ -10,7 +10,7 @@
 #include "bench/peers/backward_round.h"
 #include "bench/peers/side.h"
 #include "conformance/judge/compare.h"
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_file.h"

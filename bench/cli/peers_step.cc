@@ -13,7 +13,7 @@
 #include "bench/peers/plain_gradients.h"
 #include "bench/peers/side.h"
 #include "bench/peers/step_report.h"
-#include "conformance/protocol/command_backend.h"
+#include "conformance/protocol/command/command_backend.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/orders/schedule_kinds.h"

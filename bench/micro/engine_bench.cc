@@ -8,7 +8,7 @@
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::bench {
 namespace {

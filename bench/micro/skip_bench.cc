@@ -18,7 +18,7 @@
 #include "runtime/testing/allocation_count.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/forwarding_transport.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::bench {
 namespace {

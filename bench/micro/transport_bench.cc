@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "bench/history/changes.h"
-#include "conformance/judge/finding.h"
+#include "conformance/judge/verdict/finding.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/filled.h"
 #include "runtime/text/xml_text.h"

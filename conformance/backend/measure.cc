@@ -18,10 +18,10 @@
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
-#include "runtime/transport/clock_offset.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/forwarding_transport.h"
-#include "runtime/transport/own_cores.h"
+#include "runtime/transport/machine/clock_offset.h"
+#include "runtime/transport/machine/own_cores.h"
 
 namespace plumbline::conformance {
 namespace {

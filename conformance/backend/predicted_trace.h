@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conformance/protocol/job.h"
-#include "runtime/schedule/orders/durations.h"
+#include "runtime/schedule/orders/timed/durations.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/trace.h"
 

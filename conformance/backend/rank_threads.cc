@@ -4,7 +4,7 @@
 
 #include "runtime/device/cuda.h"
 #include "runtime/transport/cuda/device_copies.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::conformance {
 

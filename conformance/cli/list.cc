@@ -6,7 +6,7 @@
 #include "conformance/cli/options/corpus_option.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/corpus/features.h"
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 #include "reference/models/parts/identity.h"
 
 namespace plumbline::cli {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/judge/finding.h"
+#include "conformance/judge/verdict/finding.h"
 #include "conformance/protocol/protocol.h"
 #include "reference/case.h"
 #include "runtime/io/tensor_file.h"

@@ -5,8 +5,8 @@
 #include <limits>
 #include <tuple>
 
-#include "conformance/judge/finding.h"
 #include "conformance/judge/unit_roundoff.h"
+#include "conformance/judge/verdict/finding.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::conformance {

@@ -6,12 +6,12 @@
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/rank_files.h"
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 #include "reference/host_results.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "conformance/plan/model_facts.h"
 #include "conformance/plan/planned_run.h"
-#include "conformance/protocol/backend_file.h"
+#include "conformance/protocol/command/backend_file.h"
 #include "conformance/protocol/job.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "conformance/protocol/transport_kind.h"

@@ -9,7 +9,7 @@
 
 #include "conformance/backend/rank_threads.h"
 #include "conformance/program/step.h"
-#include "conformance/protocol/command_backend.h"
+#include "conformance/protocol/command/command_backend.h"
 #include "conformance/protocol/process/process.h"
 #include "conformance/run/hosts/launcher.h"
 #include "runtime/error.h"

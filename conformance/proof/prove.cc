@@ -21,7 +21,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::proof {
 namespace {

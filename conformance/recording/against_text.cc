@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 #include "conformance/recording/against.h"
 #include "conformance/recording/against_parts.h"
 #include "runtime/text/significant.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/judge/finding.h"
+#include "conformance/judge/verdict/finding.h"
 #include "conformance/protocol/protocol.h"
 #include "conformance/recording/recording.h"
 

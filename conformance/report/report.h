@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 
 namespace plumbline::conformance {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conformance/backend/runtime.h"
-#include "conformance/protocol/command_backend.h"
+#include "conformance/protocol/command/command_backend.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/text/one_line.h"
 

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 
 namespace plumbline::conformance {
 

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "conformance/judge/judge.h"
-#include "conformance/judge/waivers.h"
+#include "conformance/judge/verdict/waivers.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/protocol.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/report.h"
 #include "conformance/run/folder/open_report.h"
+#include "conformance/run/folder/result_seal.h"
 #include "conformance/run/progress.h"
-#include "conformance/run/result_seal.h"
 #include "conformance/run/throughput.h"
 
 namespace plumbline::conformance {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "conformance/backend/flight/told_waits.h"
-#include "conformance/protocol/job_failure.h"
+#include "conformance/protocol/command/job_failure.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
 #include "runtime/io/regular_file.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 #include "conformance/protocol/backend.h"
 
 namespace plumbline::conformance {

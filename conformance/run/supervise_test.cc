@@ -9,7 +9,7 @@
 #include <map>
 #include <thread>
 
-#include "conformance/protocol/command_backend.h"
+#include "conformance/protocol/command/command_backend.h"
 #include "conformance/protocol/report_folder.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "conformance/backend/predicted_trace.h"
-#include "conformance/protocol/job_failure.h"
+#include "conformance/protocol/command/job_failure.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"

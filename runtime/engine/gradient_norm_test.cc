@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::engine {
 namespace {

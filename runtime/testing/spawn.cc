@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/text/join.h"
 #include "runtime/transport/errors.h"
 #include "runtime/transport/forwarding_transport.h"
-#include "runtime/transport/slot_pool.h"
+#include "runtime/transport/threads/slot_pool.h"
 
 namespace plumbline::transport {
 namespace {

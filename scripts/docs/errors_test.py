@@ -11,13 +11,13 @@ PAGES = ['docs/errors.md', 'docs/errors-of-input.md']
 # Whose messages the pages list: all sources of these folders but tests and VERDICTS. The pages also name some of OTHERS.
 ROOMS = ['runtime', 'conformance', 'reference', 'bench']
 # Sentences of verdicts, and what commands print when all is well.
-VERDICTS = ('conformance/judge/finding.cc', 'conformance/judge/likeness.cc', 'conformance/recording/against_text.cc',
+VERDICTS = ('conformance/judge/verdict/finding.cc', 'conformance/judge/likeness.cc', 'conformance/recording/against_text.cc',
             'conformance/report/page/', 'conformance/report/text.cc', 'runtime/schedule/simulation/critical_path.cc',
             'conformance/cli/completion.cc', 'conformance/cli/partition/partition_table.cc', 'conformance/cli/schedule/simulate_report.cc',
             'conformance/cli/actions/mutants.cc', 'bench/page/', 'bench/peers/step_report.cc')  # fmt: skip
 SOURCES = [file for room in ROOMS for file in sorted(str(path.relative_to(ROOT)) for path in (ROOT / room).rglob('*.cc'))
            if '_test' not in file and '/testing/' not in file and '/tests/' not in file and not file.startswith(VERDICTS)]
-OTHERS = ['runtime/graph/io/cursor.h', 'conformance/protocol/command_backend.h']
+OTHERS = ['runtime/graph/io/cursor.h', 'conformance/protocol/command/command_backend.h']
 PACKAGE = 'conformance/python/plumbline_case'
 PYTHON_SOURCES = [f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'tensors', 'regular', 'loading', 'doctor', 'seal',
                                                       'report_folder', 'run', 'stopping', 'number_text')]  # fmt: skip

@@ -8,10 +8,10 @@
 #include "conformance/backend/flight/told_waits.h"
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
-#include "runtime/transport/clock_offset.h"
 #include "runtime/transport/collectives.h"
 #include "runtime/transport/flight/flight_recorder.h"
-#include "runtime/transport/host_name.h"
+#include "runtime/transport/machine/clock_offset.h"
+#include "runtime/transport/machine/host_name.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -8,7 +8,7 @@
 #include "conformance/backend/shared_job.h"
 #include "conformance/cli/actions/execute.h"
 #include "conformance/corpus/corpus.h"
-#include "conformance/protocol/command_backend.h"
+#include "conformance/protocol/command/command_backend.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #if PLUMBLINE_HAS_MPI

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "conformance/proof/executions/wire.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::proof {
 namespace {

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 
 namespace plumbline::conformance {
 
 /// The contents of page.html, page.css and page.js: the page with {{placeholders}}, its <style> and its <script>. The
-/// order of `worst` in page.js must be that of worse() in judge/finding.h.
+/// order of `worst` in page.js must be that of worse() in judge/verdict/finding.h.
 extern const std::string_view page_html, page_css, page_js;
 
 /// The symbol of a status on the page: one UTF-8 character that needs no escape in HTML.

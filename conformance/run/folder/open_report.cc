@@ -7,7 +7,7 @@
 
 #include "conformance/corpus/case_file.h"
 #include "conformance/corpus/corpus.h"
-#include "conformance/judge/waivers.h"
+#include "conformance/judge/verdict/waivers.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/context.h"
 #include "conformance/report/read_json.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/judge/verdict.h"
+#include "conformance/judge/verdict/verdict.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/protocol.h"
 #include "conformance/run/folder/report_lock.h"

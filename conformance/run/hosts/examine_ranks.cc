@@ -8,7 +8,7 @@
 #include <ostream>
 #include <span>
 
-#include "conformance/protocol/command_backend.h"
+#include "conformance/protocol/command/command_backend.h"
 #include "conformance/protocol/process/process.h"
 #include "conformance/report/context.h"
 #include "conformance/run/hosts/launcher.h"
@@ -16,9 +16,9 @@
 #include "conformance/run/steps.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
-#include "runtime/transport/clock_offset.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/own_cores.h"
+#include "runtime/transport/machine/clock_offset.h"
+#include "runtime/transport/machine/own_cores.h"
 
 namespace plumbline::conformance {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/join.h"
-#include "runtime/transport/clock_offset.h"
+#include "runtime/transport/machine/clock_offset.h"
 
 namespace plumbline::conformance {
 namespace {

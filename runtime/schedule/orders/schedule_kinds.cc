@@ -8,11 +8,11 @@
 #include "runtime/schedule/orders/one_stage.h"
 #include "runtime/schedule/orders/order.h"
 #include "runtime/schedule/orders/replicated.h"
+#include "runtime/schedule/orders/timed/zero_bubble_auto.h"
 #include "runtime/schedule/orders/v/v_fixed.h"
 #include "runtime/schedule/orders/v/v_greedy.h"
 #include "runtime/schedule/orders/v/v_pattern.h"
 #include "runtime/schedule/orders/v/waves.h"
-#include "runtime/schedule/orders/zero_bubble_auto.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::schedule {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/schedule/orders/durations.h"
+#include "runtime/schedule/orders/timed/durations.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::schedule {

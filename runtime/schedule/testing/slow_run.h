@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/schedule/orders/durations.h"
+#include "runtime/schedule/orders/timed/durations.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::testing {

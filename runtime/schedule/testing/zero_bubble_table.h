@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "runtime/schedule/orders/durations.h"
+#include "runtime/schedule/orders/timed/durations.h"
 
 namespace plumbline::testing {
 

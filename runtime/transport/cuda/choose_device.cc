@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/transport/collectives.h"
-#include "runtime/transport/host_name.h"
+#include "runtime/transport/machine/host_name.h"
 
 namespace plumbline::transport::cuda {
 namespace {

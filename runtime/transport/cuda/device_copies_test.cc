@@ -14,7 +14,7 @@
 #include "runtime/testing/refusal.h"
 #include "runtime/transport/cuda/staged_transport.h"
 #include "runtime/transport/nccl/library.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::transport::cuda {
 namespace {

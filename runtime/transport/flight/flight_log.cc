@@ -15,7 +15,7 @@
 
 #include "runtime/error.h"
 #include "runtime/io/regular_file.h"
-#include "runtime/transport/clock_offset.h"
+#include "runtime/transport/machine/clock_offset.h"
 
 namespace plumbline::transport::flight {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "runtime/transport/clock_offset.h"
 #include "runtime/transport/forwarding_transport.h"
+#include "runtime/transport/machine/clock_offset.h"
 
 namespace plumbline::transport::flight {
 namespace {

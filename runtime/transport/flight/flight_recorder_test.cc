@@ -7,7 +7,7 @@
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/transport/flight/who_waits.h"
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::transport::flight {
 namespace {

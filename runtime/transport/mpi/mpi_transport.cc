@@ -13,11 +13,11 @@
 
 #include "runtime/error.h"
 #include "runtime/transport/errors.h"
-#include "runtime/transport/mailbox.h"
 #include "runtime/transport/mpi/mpi.h"
 #include "runtime/transport/mpi/mpi_common.h"
 #include "runtime/transport/polling.h"
-#include "runtime/transport/slot_pool.h"
+#include "runtime/transport/threads/mailbox.h"
+#include "runtime/transport/threads/slot_pool.h"
 
 namespace plumbline::transport {
 namespace {

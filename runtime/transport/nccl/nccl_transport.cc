@@ -14,10 +14,10 @@
 #include "runtime/transport/cuda/choose_device.h"
 #include "runtime/transport/cuda/pinned_memory.h"
 #include "runtime/transport/errors.h"
-#include "runtime/transport/mailbox.h"
 #include "runtime/transport/nccl/edges.h"
 #include "runtime/transport/nccl/route.h"
-#include "runtime/transport/slot_pool.h"
+#include "runtime/transport/threads/mailbox.h"
+#include "runtime/transport/threads/slot_pool.h"
 
 namespace plumbline::transport::nccl {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/transport/threads.h"
+#include "runtime/transport/threads/threads.h"
 
 namespace plumbline::transport::nccl {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "runtime/error.h"
-#include "runtime/schedule/orders/measured.h"
 #include "runtime/schedule/orders/order.h"
+#include "runtime/schedule/orders/timed/measured.h"
 
 namespace plumbline::schedule {
 namespace {

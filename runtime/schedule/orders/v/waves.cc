@@ -6,8 +6,8 @@
 #include <queue>
 #include <tuple>
 
-#include "runtime/schedule/orders/measured.h"
 #include "runtime/schedule/orders/order.h"
+#include "runtime/schedule/orders/timed/measured.h"
 #include "runtime/text/counted.h"
 
 namespace plumbline::schedule {

@@ -52,6 +52,8 @@ inline std::string nearest_options(const CLI::App& app) {
 /// other exception or if stdout cannot be written. Throws nothing derived from std::exception.
 inline int run_chosen(CLI::App& app, const std::string& name, const Command& chosen, int argc, char** argv) {
   const auto fail = [&](std::string what, int code) {
+    for (const char* backtrace : {"\nException raised from", "\nframe #0"})  // of LibTorch
+      what.resize(std::min(what.find(backtrace), what.size()));
     for (char& c : what)
       if (c == '\n' && code == 2) c = ' ';
     std::fprintf(stderr, "plumbline: %s\n", what.c_str());

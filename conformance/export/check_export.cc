@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "runtime/error.h"
@@ -9,6 +10,7 @@
 #include "runtime/io/sha256.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -71,9 +73,10 @@ void read_file_of_case(const fs::path& path, const std::string& bytes) {
   }
 }
 
-void check_file(const fs::path& path, const JsonPlace& pinned) {
+void check_file(const fs::path& folder, const fs::path& below, const JsonPlace& pinned) {
+  const fs::path path = folder / below;
   if (!fs::exists(path)) throw InputError(path.string() + ": does not exist");
-  const std::string bytes = read_file(path);
+  const std::string bytes = read_file(RegularFile(folder, below));
   read_file_of_case(path, bytes);
   const int64_t size = pinned["bytes"].integer(0);
   if (std::cmp_not_equal(bytes.size(), size))
@@ -91,26 +94,32 @@ ExportCheck check_export(const fs::path& folder) {
   const JsonPlace manifest(json, path.string());
   expect_format(manifest, "plumbline-manifest/1");
   ExportCheck check;
+  std::set<fs::path> pinned_files, case_folders;
+  if (manifest["cases"].items().empty()) manifest["cases"].fail("at least one case");
   for (const JsonPlace& c : manifest["cases"].items()) {
     ++check.cases;
     const fs::path at = folder / plain_path(c["folder"], c["folder"].text());
+    if (!case_folders.insert(at).second) c["folder"].refuse("appears twice");
     const JsonPlace files = c["files"];
     if (!files.json().is_object()) files.fail("an object");
     for (const auto& [name, pinned] : files.json().items()) {
       ++check.files;
       const fs::path file = at / plain_path(files, name);
+      pinned_files.insert(file);
       try {
-        check_file(file, files[name.c_str()]);
+        check_file(folder, file.lexically_relative(folder), files[name.c_str()]);
       } catch (const Error& error) {
         check.problems.push_back(error.what());
       }
     }
     for (const char* needed : {"case.json", "program.json", "schedule.csv", "tensors.safetensors"})
       if (!files.find(needed)) files.refuse("a case without " + std::string(needed));
-    if (!fs::is_directory(at)) continue;
-    for (const fs::directory_entry& entry : fs::directory_iterator(at))
-      if (!files.find(entry.path().filename().c_str()))
-        check.problems.push_back(entry.path().string() + ": is not in manifest.json");
+  }
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path& file = entry.path();
+    const bool is_of_a_case = case_folders.contains(file.parent_path()) || file.filename() == "case.json";
+    if (is_of_a_case && !fs::is_directory(entry.symlink_status()) && !pinned_files.contains(file))
+      check.problems.push_back(one_line(file.string()) + ": is not in manifest.json");
   }
   return check;
 }

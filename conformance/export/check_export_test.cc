@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "conformance/corpus/corpus.h"
@@ -98,6 +99,30 @@ TEST_F(CheckExport, MissingAndSurplusFilesAreNamed) {
   ASSERT_EQ(check.problems.size(), 2u);
   EXPECT_EQ(check.problems[0], file("schedule.csv").string() + ": does not exist");
   EXPECT_EQ(check.problems[1], file("other.csv").string() + ": is not in manifest.json");
+}
+
+TEST_F(CheckExport, ACaseThatIsNotInTheManifestAndALinkAreNamed) {
+  fs::copy(folder_ / "exact-mlp-sum", folder_ / "exact-other", fs::copy_options::recursive);
+  write_file(folder_ / "README", "of a user");
+  EXPECT_EQ(check_export(folder_.path()).problems,
+            std::vector{(folder_ / "exact-other/gpipe-2/case.json").string() + ": is not in manifest.json"});
+  fs::remove_all(folder_ / "exact-other");
+  fs::rename(file("program.json"), folder_ / "program.json");
+  fs::create_symlink(folder_ / "program.json", file("program.json"));
+  EXPECT_EQ(check_export(folder_.path()).problems, std::vector{"cannot read " + file("program.json").string() +
+                                                               ": it is a symbolic link; expected a regular file"});
+}
+
+TEST_F(CheckExport, AManifestOfNoCaseAndOneWithACaseTwiceAreRefused) {
+  nlohmann::json manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
+  manifest["cases"].push_back(manifest["cases"][0]);
+  write_file(folder_ / "manifest.json", manifest.dump());
+  testing::expect_line(testing::refusal([&] { check_export(folder_.path()); }),
+                       (folder_ / "manifest.json").string() + ": cases[2].folder", "appears twice");
+  manifest["cases"] = nlohmann::json::array();
+  write_file(folder_ / "manifest.json", manifest.dump());
+  testing::expect_line(testing::refusal([&] { check_export(folder_.path()); }),
+                       (folder_ / "manifest.json").string() + ": cases", "expected at least one case");
 }
 
 TEST_F(CheckExport, AManifestThatLeadsElsewhereIsRefused) {

@@ -6,8 +6,10 @@
 
 #include "runtime/capture/annotate.h"
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/split/policy/policy.h"
 #include "runtime/split/split.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::program {
 namespace {
@@ -91,14 +93,28 @@ std::vector<at::Tensor> example_inputs(const capture::ExportedProgram& program) 
   return inputs;
 }
 
+/// Runs the program once, on its example inputs, which it returns.
+std::vector<at::Tensor> annotated_by_example(capture::ExportedProgram& program, const std::filesystem::path& archive) {
+  try {
+    std::vector<at::Tensor> example = example_inputs(program);
+    capture::annotate(program.graph, example);
+    return example;
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = graph::error_text(error);
+    throw InputError(archive.string() +
+                     ": the program does not run on its sample inputs: " + one_line(text.substr(0, text.find('\n'))));
+  }
+}
+
 }  // namespace
 
 PreparedProgram prepare_program(const std::filesystem::path& archive, const ProgramSplit& split,
                                 const std::string& loss, int default_stages) {
   PreparedProgram prepared{capture::read_program(archive), {}, false, {}};
   graph::Graph& graph = prepared.program.graph;
-  const std::vector<at::Tensor> example = example_inputs(prepared.program);
-  capture::annotate(graph, example);
+  const std::vector<at::Tensor> example = annotated_by_example(prepared.program, archive);
   prepared.loss = choose_loss(loss, prepared.program);
   prepared.has_backward = graph.values[graph.outputs[prepared.loss.output]].requires_grad;
 

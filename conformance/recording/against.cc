@@ -162,6 +162,28 @@ void allow_orders(std::vector<AlignedValue>& values, const Recording& one, Again
   }
 }
 
+/// Throws InputError if a perturbed run is of other data: its values of the step, taken together, have moved by more
+/// than this share of their norm. One unit in the last place of the parameters moves them by far less.
+void expect_same_data(const std::vector<AlignedValue>& values, const RecordedStep& samples, const std::string& folder) {
+  constexpr double kFar = 0.25;
+  double moved = 0, all = 0;
+  for (const AlignedValue& value : values) {
+    const auto found = samples.find(value.key);
+    if (value.expected == nullptr || found == samples.end() || !is_floating(value.expected->dtype)) continue;
+    const HostTensor& sample = found->second.front().tensor;
+    if (sample.dtype != value.expected->dtype || sample.shape != value.expected->shape) continue;
+    for (int64_t i = 0; i < element_count(sample); ++i) {
+      const double was = element_as_double(*value.expected, i), is = element_as_double(sample, i);
+      moved += (is - was) * (is - was);
+      all += was * was;
+    }
+  }
+  if (std::isfinite(all) && !(moved <= kFar * kFar * all))
+    throw InputError(folder +
+                     ": its values are not near those of the unperturbed run; a perturbed run is the same "
+                     "script on the same data with another `perturb`");
+}
+
 /// Clears `differs` of values within the bounds from the perturbed runs.
 void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int step, AgainstVerdict& verdict) {
   std::vector<std::pair<AlignedValue*, Scatter>> open;
@@ -177,6 +199,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
       throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing; " + one.folder.string() +
                        " has it");
     const RecordedStep samples = read_step(perturbed, step);
+    expect_same_data(values, samples, folder.string());
     for (auto& [value, scatter] : open) {
       const auto found = samples.find(value->key);
       if (found == samples.end() || !scatter.add(found->second.front().tensor))

@@ -206,6 +206,16 @@ TEST_F(Against, PerturbedRunsBoundTheRounding) {
       EXPECT_EQ(to_string(verdict.first->key), in_run);
     }
   }
+  // Of other data, it would allow anything.
+  for (const float moved : {-100.0f, 1e30f}) {
+    Made other = one;
+    element(other.at(in_one), 0) += moved;
+    write(folder_ / "one" / "perturbed-other", other);
+    element(run.at(in_run), 0) = 700;
+    EXPECT_NE(testing::refusal([&] { hold(run, one); }).find("perturbed-other: its values are not near"),
+              std::string::npos);
+  }
+  fs::remove_all(folder_ / "one" / "perturbed-other");
   // An element that no perturbed run moved may differ by one rounding only.
   element(run.at(in_run), 0) = 100;
   element(run.at(in_run), 1) = 0;

@@ -1,6 +1,7 @@
 #include "conformance/report/read_json.h"
 
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "conformance/report/json.h"
@@ -99,6 +100,8 @@ Verdict verdict_at(const JsonPlace& place) {
   v.run.transport = place["transport"].text();
   v.finding.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
   v.finding.status = status_at(place["status"]);
+  if (const std::string headline(status_headline(v.finding.status)); !place["sentence"].text().starts_with(headline))
+    place["sentence"].fail("one that begins with " + headline + ", its status");
   v.finding.reason = place["reason"].text();
   v.finding.checked = place["checked"].texts();
   v.finding.tensors = place["tensors"].integer(0);
@@ -171,6 +174,11 @@ RunReport read_report_json(const std::filesystem::path& path) {
   report.broken = place["broken"].texts();
   report.notes = place["notes"].texts();
   report.wall_seconds = number(place["wall_seconds"]);
+  if (const JsonPlace code = place["exit_code"]; code.integer(0) != exit_code(report))
+    code.fail(std::to_string(exit_code(report)) + ", as its verdicts have it");
+  std::map<std::string, int> counts;
+  for (const auto& [status, count] : count_statuses(report.verdicts)) counts.emplace(status_name(status), count);
+  if (place["summary"].json() != nlohmann::json(counts)) place["summary"].fail("the counts of its verdicts");
   return report;
 }
 

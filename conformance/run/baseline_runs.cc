@@ -16,6 +16,7 @@ class BaselineRuns::Observer : public JobObserver {
   void begins(size_t index) override { session_.working_on(job_.cases[index].id + " on one rank"); }
   void done(size_t index) override {
     const std::string& model = job_.cases[index].id;
+    session_.baseline_done(model);
     const auto wrong = why_no_baseline(ReportFolder(options_.report).baseline_recording(model));
     runs_.outcomes_[model] = wrong ? Outcome(Status::Error, "on one rank: " + *wrong) : Outcome(Status::Pass, "");
   }
@@ -46,6 +47,7 @@ BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const
   for (const std::string& model : wanted) {
     if (used.contains(model)) {
       outcomes_[model] = {Status::Pass, ""};
+      session.baseline_done(model);
       continue;
     }
     job.cases.push_back({model, kOneRank});

@@ -110,7 +110,12 @@ void Session::done(size_t index) {
                               return artifacts_of(plan_.runs[index], folder_, backend_).files;
                             }));
   Verdict verdict = empty_verdict(index);
-  verdict.finding = judge_artifacts(run, options_.microbatches, folder_, backend_, judge_);
+  if (const std::string changed = why_baseline_changed(run.id.case_id); changed.empty()) {
+    verdict.finding = judge_artifacts(run, options_.microbatches, folder_, backend_, judge_);
+  } else {
+    verdict.finding.status = Status::Error;
+    verdict.finding.reason = changed;
+  }
   if (verdict.finding.status != Status::Pass) verdict.log = log_of(plan_.runs[index], folder_);
   finish(index, std::move(verdict));
   if (options_.keep == Keep::Failures && verdicts_[index].finding.status == Status::Pass) {
@@ -120,9 +125,17 @@ void Session::done(size_t index) {
 }
 
 void Session::hold_to_seals() {
-  for (const auto& [index, seal] : std::exchange(seals_, {})) {
-    const std::string why = seal.why_broken();
-    if (why.empty()) continue;
+  // A later backend may have changed what an earlier one left.
+  std::map<std::string, std::string> changed_baselines;
+  for (const auto& [model, seal] : baseline_seals_) changed_baselines.emplace(model, why_baseline_changed(model));
+  std::map<size_t, std::string> broken;
+  for (const auto& [index, seal] : seals_) {
+    std::string why = seal.why_broken();
+    if (why.empty()) why = changed_baselines[plan_.runs[index].id.case_id];
+    if (!why.empty()) broken.emplace(index, why);
+  }
+  for (const auto& [index, why] : broken) {
+    seals_.erase(index);
     Verdict verdict = empty_verdict(index);
     verdict.finding.status = Status::Error;
     verdict.finding.reason = one_line(why);
@@ -132,6 +145,19 @@ void Session::hold_to_seals() {
     progress_.replaced(verdicts_[index], verdict);
     keep(index, std::move(verdict));
   }
+}
+
+void Session::baseline_done(const std::string& model) {
+  const auto run = std::ranges::find(plan_.runs, model, [](const PlannedRun& planned) { return planned.id.case_id; });
+  PLUMBLINE_CHECK(run != plan_.runs.end(), model);
+  baseline_seals_.insert_or_assign(
+      model, ResultSeal(folder_.results(), [this, run] { return artifacts_of(*run, folder_, backend_).baseline; }));
+}
+
+std::string Session::why_baseline_changed(const std::string& model) const {
+  const auto seal = baseline_seals_.find(model);
+  const std::string why = seal == baseline_seals_.end() ? "" : seal->second.why_broken();
+  return why.empty() ? "" : one_line("its run on one rank: " + why);
 }
 
 void Session::failed(size_t index, Status status, const std::string& reason) {
@@ -219,7 +245,7 @@ int Session::report() {
   write_file(folder_.matrix_picture(), matrix_svg(report));
   const std::filesystem::path folder = options_.report.lexically_normal();
   write_file(folder_.matrix_page(), report_page({{page_label(folder), report}}));
-  out_ << "report: " << folder.string()
+  out_ << "report: " << one_line(folder.string())
        << " (matrix.html, matrix.svg, report.json, junit.xml, results.jsonl, results/)\n"
        << summary_text(report.verdicts, wants_colour(STDOUT_FILENO));
   out_.flush();

@@ -35,7 +35,10 @@ class Session {
   void begins(size_t index);
   /// All ranks have written its files: judges them.
   void done(size_t index);
-  /// The backend has ended: no file may have changed since its case was done. One that has costs its case the verdict.
+  /// The recording of a model on one rank, which its other runs are compared with, is written: it must not change.
+  void baseline_done(const std::string& model);
+  /// A backend has ended: no file of any case may have changed since that was done. One that has costs its case the
+  /// verdict.
   void hold_to_seals();
   /// The ranks ended, or were killed, while it ran.
   void failed(size_t index, Status status, const std::string& reason);
@@ -60,6 +63,8 @@ class Session {
 
  private:
   Verdict empty_verdict(size_t index) const;
+  /// One line; empty if it has not, or if there is none.
+  std::string why_baseline_changed(const std::string& model) const;
   void finish(size_t index, Verdict verdict);
   void keep(size_t index, Verdict verdict);
   void print(const RunReport& report);
@@ -73,7 +78,8 @@ class Session {
   Waivers waivers_;
   BackendDescription backend_;
   std::vector<Verdict> verdicts_;
-  std::map<size_t, ResultSeal> seals_;
+  std::map<size_t, ResultSeal> seals_;                ///< of the results of runs
+  std::map<std::string, ResultSeal> baseline_seals_;  ///< of the recordings on one rank, by model
   std::set<size_t> judged_;
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;

@@ -50,8 +50,10 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    std::string reason = error.what();
+    std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
     std::ranges::replace(reason, '\n', ' ');
+    if (const size_t end = reason.find("] "); reason.starts_with("[json.exception.") && end != std::string::npos)
+      reason.erase(0, end + 2);
     throw InputError(source_ + " is not JSON: " + reason);
   }
 

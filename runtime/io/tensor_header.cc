@@ -30,6 +30,7 @@ std::string dtype_list() {
 std::string quoted(const std::string& name) { return "`" + one_line(shortened(name)) + "`"; }
 
 Json parse_header(std::string_view text, const std::string& source) {
+  if (!text.starts_with('{')) throw InputError(source + ": the header is not a JSON object");  // the format's rule
   Json header = parse_json(text, source + ": the header");
   if (!header.is_object()) throw InputError(source + ": the header is not a JSON object");
   return header;
@@ -135,6 +136,9 @@ uint64_t header_length(const char* bytes, uint64_t count, uint64_t file_bytes, c
 std::vector<TensorEntry> parse_tensor_header(std::string_view text, uint64_t data_bytes, const std::string& source) {
   const Json header = parse_header(text, source);
   std::vector<TensorEntry> entries;
+  if (const auto metadata = header.find(kMetadataKey); metadata != header.end())
+    if (!metadata->is_object() || !std::ranges::all_of(*metadata, [](const Json& value) { return value.is_string(); }))
+      throw InputError(source + ": __metadata__ is not an object of strings");
   for (const auto& [name, json] : header.items())
     if (name != kMetadataKey)
       entries.push_back(parse_entry(name, json, data_bytes, source + ": tensor " + quoted(name)));

@@ -99,6 +99,18 @@ TEST_F(Hostile, AResultThatChangesAfterItsCaseWasDoneIsNotBelieved) {
   }
 }
 
+TEST_F(Hostile, ALaterJobMayNotChangeTheResultsOfAnEarlierOne) {
+  const std::string backend = scripted(
+      "if [ $1 = run ]; then d=$5/../own-2/gpipe/exact-mlp-sum; test ! -e $d || test "
+      "${5%own-2} != $5 || printf x >> $d/rank1.safetensors; fi; exec '" +
+      host_ + "' \"$@\"");
+  const conformance::ProcessResult result = start({"run", "--backend", backend, "--case", "exact-mlp-sum", "--schedule",
+                                                   "gpipe", "--ranks", "2,4", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  EXPECT_EQ(times(result.output, "rank1.safetensors: changed after its case was done"), 1u) << result.output;
+  EXPECT_TRUE(has(result, "pass 1 ")) << result.output;
+}
+
 TEST_F(Hostile, AStrayFileBesideTheResultsIsAnErrorOfItsCase) {
   for (const std::string name : {"rank-1", "rank99999999999999999999"}) {
     const std::string said = "exact-mlp-sum/" + name + ".safetensors: no such rank; the job has 2 ranks: 0 to 1";

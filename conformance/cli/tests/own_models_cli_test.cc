@@ -145,6 +145,26 @@ TEST_F(OwnModels, AFaultIsNamedAndCheckFindsItAgain) {
   EXPECT_NE(changed.output.find("its files say \"PASS other x 1F1B"), std::string::npos) << changed.output;
 }
 
+TEST_F(OwnModels, TheRunOnOneRankMayNotChangeAfterwards) {
+  sample::Made wrong = sample::made(true);
+  sample::element(wrong.at("0/backward/0/1/layers.0:out"), 0) += 1;
+  sample::write(folder_ / "wrong", wrong);
+  const std::string record =
+      "record() { from=$ranks; test $1 != 1F1B/other || from=wrong; mkdir -p $out/$1; cp "
+      "$here/$from/* $out/$1; ";
+  for (const std::string tamper :
+       {"cp $here/2/* $one/", "mkdir $one/perturbed-1 && cp $here/1/* $one/perturbed-1", "rm $one/rank0.json"}) {
+    fault(record + "one=$out/../own-1/one-rank/other; test $1 != 1F1B/other || { " + tamper + "; }; }");
+    const conformance::ProcessResult result = run();
+    EXPECT_EQ(exit_code(result), 1) << tamper << result.output;
+    const auto all = verdicts();
+    EXPECT_EQ(all.at("other 1F1B").at("status"), "error") << tamper << result.output;
+    EXPECT_NE(all.at("other 1F1B").at("reason").get<std::string>().find("its run on one rank: "), std::string::npos)
+        << result.output;
+    EXPECT_EQ(all.at("net 1F1B").at("status"), "pass") << tamper << result.output;
+  }
+}
+
 TEST_F(OwnModels, WhereTheRunOnOneRankFailsNothingElseIsStarted) {
   struct Case {
     const char* script;

@@ -53,6 +53,7 @@ class Reader {
   std::string text(const toml::node& node, const std::string& what) const {
     const auto* value = node.as_string();
     if (value == nullptr || value->get().empty()) refuse(node, what + " must be a string that is not empty");
+    if (value->get().find('\0') != std::string::npos) refuse(node, what + " has a NUL byte");
     return value->get();
   }
   std::string text(const char* key, const std::string& otherwise) const {

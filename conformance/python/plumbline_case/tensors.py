@@ -108,7 +108,9 @@ def checked_entries(path, header, size):
     """[(name, dtype, shape, begin)] of the header of a file with `size` bytes of data, which the tensors tile."""
     if not isinstance(header, dict):
         raise FormatError(f"{path}: the header is not an object")
-    header.pop("__metadata__", None)
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise FormatError(f"{path}: __metadata__ is not an object of strings")
     for name, entry in header.items():
         if not is_entry(entry):
             raise FormatError(f"{path}: {quoted(name)}: expected a dtype, a shape and data_offsets, got {json.dumps(entry)[:80]}")

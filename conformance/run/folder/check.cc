@@ -1,6 +1,7 @@
 #include "conformance/run/folder/check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "conformance/backend/built_models.h"
@@ -49,11 +50,12 @@ Status judged_status(Status status) {
   return status == Status::XFail ? Status::Fail : status;
 }
 
-/// Whether the run ended without results, so that there is nothing to judge.
-bool left_nothing(const Verdict& verdict) {
+/// Whether the run ended without results that could be judged; `any_file`: it has left some.
+bool left_nothing(const Verdict& verdict, bool any_file) {
   switch (verdict.finding.status) {
     case Status::Unsupported:
     case Status::Skipped:
+      return !any_file;
     case Status::Error:
     case Status::Timeout:
     case Status::NotRun:
@@ -110,6 +112,7 @@ class Checker {
       throw InputError("--case: no run in '" + options_.folder.string() + "' is of a case that matches '" +
                        options_.case_glob + "'");
     result_.broken = recorded_.broken;
+    compare_records();
     strangers();
     if (options_.case_glob.empty()) look_for_extra_files();
     if (!options_.profile.empty()) compare_with_profile();
@@ -132,7 +135,7 @@ class Checker {
     const bool any_file = std::any_of(artifacts.files.begin(), artifacts.files.end(),
                                       [](const fs::path& file) { return is_anything(file); });
     Verdict verdict;
-    if (is_recorded && left_nothing(*said)) {
+    if (is_recorded && left_nothing(*said, any_file)) {
       verdict = *said;
     } else if (!run.unsupported.empty()) {
       verdict.finding.status = Status::Unsupported;
@@ -152,6 +155,9 @@ class Checker {
       verdict.run = {run.id.case_id, run.id.schedule};  // a problem names the folder, which says the rest
       compare_with_recorded(verdict, is_recorded ? &*said : nullptr, artifacts.folder);
     }
+    if (is_recorded && judged_status(said->finding.status) != said->finding.status && said->waiver.empty())
+      result_.problems.push_back(folder_.report().string() + ": " + one_line(to_string(run.id)) + " is recorded as " +
+                                 std::string(status_name(said->finding.status)) + ", but without a waiver");
     describe(verdict, run, is_recorded ? &*said : nullptr);
     result_.verdicts.push_back(std::move(verdict));
   }
@@ -189,6 +195,24 @@ class Checker {
     verdict.device = said->device;
     verdict.seconds = said->seconds;
     verdict.repro = said->repro;
+  }
+
+  /// What a finished run writes besides its results; its log of verdicts ends with those of its report.
+  void compare_records() {
+    if (!fs::exists(folder_.report())) return;
+    for (const fs::path& file :
+         {folder_.verdict_log(), folder_.junit(), folder_.matrix_picture(), folder_.matrix_page()})
+      if (!is_anything(file)) result_.problems.push_back(file.string() + ": is missing; a finished run leaves it");
+    if (!fs::exists(folder_.verdict_log())) return;
+    std::map<RunId, Status> last;
+    for (const Verdict& verdict : read_jsonl(folder_.verdict_log()))
+      last.insert_or_assign(verdict.run, verdict.finding.status);
+    for (const Verdict& verdict : recorded_.verdicts)
+      if (const auto found = last.find(verdict.run); found != last.end() && found->second != verdict.finding.status)
+        result_.problems.push_back(folder_.verdict_log().string() + ": " + one_line(to_string(verdict.run)) + " is " +
+                                   std::string(status_name(found->second)) + ", in " +
+                                   folder_.report().filename().string() + " it is " +
+                                   std::string(status_name(verdict.finding.status)));
   }
 
   /// Verdicts on runs that were never planned.

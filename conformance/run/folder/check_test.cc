@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "conformance/backend/built_models.h"
@@ -182,7 +184,37 @@ TEST_F(Check, WhatIsWrongWithAFolderIsNamed) {
       {"report.json", [](const fs::path& f) { fs::resize_file(f, 50); }, "report.json is not JSON"},
       {"results.jsonl", replace("\"pass\"", "\"past\""), "results.jsonl:1: status: expected a status"},
       {"report.json", replace("\"status\": \"pass\"", "\"status\": \"fail\""),
-       "gpipe/exact-mlp-mean: the run recorded \"FAIL"},
+       "sentence: expected one that begins with FAIL, its status"},
+      {"report.json", replace("\"exit_code\": 0", "\"exit_code\": 7"),
+       "exit_code: expected 0, as its verdicts have it"},
+      {"report.json", replace("\"pass\": 2", "\"pass\": 99"), "summary: expected the counts of its verdicts"},
+      {"report.json", replace("\"sentence\": \"PASS", "\"sentence\": \"FAIL"),
+       "sentence: expected one that begins with PASS, its status"},
+      {"results.jsonl", [](const fs::path& f) { fs::remove(f); },
+       "results.jsonl: is missing; a finished run leaves it"},
+      {"junit.xml", [](const fs::path& f) { fs::remove(f); }, "junit.xml: is missing"},
+      {"matrix.html", [](const fs::path& f) { fs::remove(f); }, "matrix.html: is missing"},
+      {"results.jsonl",
+       [&](const fs::path& f) {
+         const std::string text = read_file(f);
+         append_file(f, text.substr(0, text.find('\n') + 1));
+         replace("\"pass\"", "\"skipped\"")(f);  // an earlier verdict does not count, the last one does
+         replace("\"sentence\":\"PASS", "\"sentence\":\"SKIPPED")(f);
+         write_file(f, read_file(f) + text.substr(text.find('\n') + 1));
+         std::string last = read_file(f);
+         const size_t at = last.rfind("\"status\":\"pass\"");
+         last.replace(at, 15, "\"status\":\"fail\"");
+         last.replace(last.rfind("\"sentence\":\"PASS"), 16, "\"sentence\":\"FAIL");
+         write_file(f, last);
+       },
+       "is fail, in report.json it is pass"},
+      {"run.json",
+       [](const fs::path& f) {
+         nlohmann::json json = nlohmann::json::parse(read_file(f));
+         json["runs"].push_back(json["runs"][0]);
+         write_file(f, json.dump());
+       },
+       "runs[2]: appears twice"},
   };
   for (const Row& row : rows) {
     fs::remove_all(options_.report);
@@ -198,6 +230,32 @@ TEST_F(Check, WhatIsWrongWithAFolderIsNamed) {
     if (read) {
       EXPECT_EQ(exit_code(result), 2) << row.expected;
     }
+  }
+}
+
+TEST_F(Check, AForgedVerdictIsHeldAgainstItsFiles) {
+  options_.mutant = "drop-last-microbatch";
+  ASSERT_EQ(run(), 1);
+  const fs::path report = options_.report / "report.json", log = options_.report / "results.jsonl";
+  const nlohmann::json good = nlohmann::json::parse(read_file(report));
+  for (const std::string status : {"pass", "skipped", "unsupported", "xfail"}) {
+    nlohmann::json forged = good;
+    const auto count = forged["verdicts"].size();
+    std::string lines;
+    for (nlohmann::json& verdict : forged["verdicts"]) {
+      verdict["status"] = status;
+      std::string headline = status;
+      std::ranges::transform(headline, headline.begin(), [](char c) { return c - 'a' + 'A'; });
+      verdict["sentence"] = headline;
+      lines += verdict.dump() + "\n";
+    }
+    forged["summary"] = {{status, count}};
+    forged["exit_code"] = status == "pass" || status == "xfail" ? 0 : 3;
+    write_file(report, forged.dump());
+    write_file(log, lines);
+    const CheckResult result = check();
+    EXPECT_EQ(result.problems.size(), count) << status;
+    EXPECT_EQ(exit_code(result), 2) << status;
   }
 }
 
@@ -277,7 +335,9 @@ TEST_F(Check, AFailureOutsideOfTheCasesIsTold) {
   std::string text = read_file(file);
   const std::string none = "\"broken\": []";
   ASSERT_NE(text.find(none), std::string::npos);
-  write_file(file, text.replace(text.find(none), none.size(), "\"broken\": [\"2 ranks failed: exit code 9\"]"));
+  text.replace(text.find(none), none.size(), "\"broken\": [\"2 ranks failed: exit code 9\"]");
+  const std::string passed = "\"exit_code\": 0";
+  write_file(file, text.replace(text.find(passed), passed.size(), "\"exit_code\": 1"));
   const CheckResult result = check();
   EXPECT_EQ(result.problems, std::vector<std::string>{});
   EXPECT_EQ(result.broken, std::vector<std::string>{"2 ranks failed: exit code 9"});

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
@@ -67,12 +68,14 @@ RunRecord read_run_record(const std::filesystem::path& path) {
   if (!options.json().is_object()) options.fail("an object of texts");
   for (const auto& [name, value] : options.json().items())
     record.options.emplace_back(name, options[name.c_str()].text());
+  std::set<RunId> ids;
   for (const JsonPlace& run : place["runs"].items()) {
     run.expect_only({"case", "schedule", "csv", "ranks", "transport", "unsupported"});
     record.runs.push_back(
         {{run["case"].text(), run["schedule"].text(), run["ranks"].small(1, most), run["transport"].text()},
          run["csv"].text(),
          run["unsupported"].text()});
+    if (!ids.insert(record.runs.back().id).second) run.refuse("appears twice");
   }
   return record;
 }

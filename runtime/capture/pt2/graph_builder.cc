@@ -2,6 +2,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -64,6 +65,8 @@ c10::OperatorHandle find_operator(const std::string& target) {
     throw Error(
         "this process has no kernel for the operator; only operators registered from C++ can run (load their library, "
         "or export the model without them)");
+  // A file that torch.export wrote has none: only an attacker's has.
+  if (name == "aten::from_file") throw Error("the operator maps a file of this machine; a program may not have it");
   return *op;
 }
 
@@ -124,6 +127,10 @@ graph::Value value_of_meta(const json& meta) {
       number = whole(hint["as_int"]);
     value.sizes.push_back(number);
   }
+  int64_t bytes = 16;  // of the largest element
+  for (const int64_t size : value.sizes)
+    if (size < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
+      throw Error("sizes " + meta.at("sizes").dump() + " are of no tensor");
   return value;
 }
 

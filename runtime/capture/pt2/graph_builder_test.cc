@@ -135,6 +135,9 @@ TEST(GraphBuilder, RefusalsNameNodeOperatorAndModule) {
   const std::string higher = "torch.ops.higher_order.map_impl";
   EXPECT_EQ(refusal(node(higher, inputs)).find("node 'it' (" + higher + ") in module 'a.b': this higher-order"), 0U);
   EXPECT_NE(refusal(node("torch.ops.nobody.knows.default", inputs)).find("no kernel"), std::string::npos);
+  EXPECT_NE(refusal(node("torch.ops.aten.from_file.default", "{'filename': {'as_string': '/tmp/none'}}"))
+                .find("the operator maps a file of this machine"),
+            std::string::npos);
   EXPECT_NE(refusal(node("builtins.len", inputs)).find("this Python function is not supported"), std::string::npos);
   const std::string relu = "torch.ops.aten.relu.default";
   EXPECT_NE(refusal(node(relu, "{}")).find("argument 'self' is missing"), std::string::npos);
@@ -147,6 +150,16 @@ TEST(GraphBuilder, RefusalsNameNodeOperatorAndModule) {
             std::string::npos);
   EXPECT_NE(refusal(node(relu, "{'self': {'as_tensor': {}}}")).find("is malformed"), std::string::npos);
   EXPECT_NE(refusal("[]", "[" + tensor("y") + "]").find("'y', which nothing before it defines"), std::string::npos);
+}
+
+TEST(GraphBuilder, SizesOfNoTensorAreRefused) {
+  const auto meta = [](const char* sizes) {
+    return nlohmann::json::parse(std::string(R"({"dtype": 7, "requires_grad": false, "sizes": )") + sizes + "}");
+  };
+  EXPECT_EQ(value_of_meta(meta(R"([{"as_int": 0}, {"as_int": 1099511627776}])")).sizes.size(), 2U);
+  for (const char* sizes : {R"([{"as_int":-5}])", R"([{"as_int":1099511627776},{"as_int":1099511627776}])"})
+    EXPECT_EQ(testing::failure([&] { value_of_meta(meta(sizes)); }),
+              std::string("sizes ") + sizes + " are of no tensor");
 }
 
 TEST(ModuleCalls, ACallThatItsParentInterruptsIsOneCall) {

@@ -9,6 +9,7 @@
 #include "runtime/capture/pt2/tree_spec.h"
 #include "runtime/error.h"
 #include "runtime/text/in_quotes.h"
+#include "runtime/text/one_line.h"
 
 namespace plumbline::capture {
 namespace {
@@ -49,7 +50,7 @@ class Loader {
     const json& version = model.at("schema_version");
     const auto major = pt2::whole(version.at("major"));
     program_.schema_version = std::to_string(major) + "." + std::to_string(pt2::whole(version.at("minor")));
-    program_.torch_version = model.value("torch_version", "");
+    program_.torch_version = one_line(model.value("torch_version", ""));
     if (major != kSchemaMajor)
       archive_.refuse("written with schema version " + program_.schema_version + " (torch " + program_.torch_version +
                       "); expected version " + std::to_string(kSchemaMajor) +

@@ -102,6 +102,9 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
           "Only cases whose id matches this pattern (* and ?), of any profile; several with commas between; on 4 "
           "ranks as threads, where neither another option nor --profile says otherwise")
       ->type_name("GLOB,...");
+  // Of a shell's variable that is not set.
+  command->get_option("--case")->check(
+      CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "no pattern given" : ""); }, ""));
   add_corpus_option(*command, options->corpus);
   command
       ->add_option("--schedule", named->schedules,

@@ -274,7 +274,7 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {kHead + one_case("dtype = \"fp32\""),
        "mine.toml:9: dtype: 'fp32' is unknown; expected one of f32, bf16, f64, f16"},
       {kHead + one_case("rows = \"9\""), "mine.toml:9: rows: expected a whole number from 1 to 65536, not \"9\""},
-      {kHead + one_case("rows = 9.0"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 9"},
+      {kHead + one_case("rows = 9.0"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 9.0"},
       {kHead + one_case("rows = 0"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 0"},
       {kHead + one_case("data = 0"), "mine.toml:9: data: expected a whole number from 1 to 65536, not 0"},
       {kHead + one_case("rows = 65537"), "mine.toml:9: rows: expected a whole number from 1 to 65536, not 65537"},

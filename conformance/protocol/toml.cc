@@ -24,6 +24,8 @@ std::string shown(const toml::node& node) {
   node.visit([&](const auto& value) {
     if constexpr (toml::is_value<decltype(value)>) out << value.get();
   });
+  if (node.is_floating_point() && out.str().find_first_not_of("-0123456789") == std::string::npos)
+    out << ".0";  // which is no whole number
   return out.str();
 }
 

@@ -50,11 +50,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-    std::ranges::replace(reason, '\n', ' ');
-    if (const size_t end = reason.find("] "); reason.starts_with("[json.exception.") && end != std::string::npos)
-      reason.erase(0, end + 2);
-    throw InputError(source_ + " is not JSON: " + reason);
+    throw InputError(source_ + " is not JSON: " + json_reason(error));
   }
 
  private:
@@ -97,11 +93,18 @@ Json parse_json(std::string_view text, const std::string& source) {
   return std::move(builder.document);
 }
 
+std::string json_reason(const std::exception& error) {
+  std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+  if (const size_t end = reason.find("] "); reason.starts_with("[json.exception.") && end != std::string::npos)
+    reason.erase(0, end + 2);
+  return one_line(reason);
+}
+
 std::string json_text(const Json& json) {
   try {
     return json.dump();
   } catch (const Json::exception& error) {
-    throw InputError(std::string("a name is not UTF-8: ") + error.what());
+    throw InputError("a name is not UTF-8: " + json_reason(error));
   }
 }
 

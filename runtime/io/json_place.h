@@ -22,6 +22,9 @@ nlohmann::json parse_json(std::string_view text, const std::string& source);
 /// Returns `json` as text on one line. Throws InputError if a string in `json` is not UTF-8.
 std::string json_text(const nlohmann::json& json);
 
+/// What an exception of nlohmann's library says, on one line, without its number.
+std::string json_reason(const std::exception& error);
+
 /// Returns the beginning of `json`, at most 60 bytes on one line, for a message.
 std::string excerpt(const nlohmann::json& json);
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/io/json_place.h"
 #include "runtime/io/tensor_header.h"
 #include "runtime/io/write_file.h"
 
@@ -126,7 +127,7 @@ std::string encode_tensors(const TensorMap& tensors) {
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(std::string("a tensor name is not UTF-8: ") + error.what());
+    throw InputError("a tensor name is not UTF-8: " + json_reason(error));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();

@@ -40,6 +40,7 @@ TEST_F(Cli, BadInputEndsWithTwoAndOneLine) {
   std::ofstream(folder_ / "a_file") << "x";
   const Refusals inputs = {
       {{"run", "--case", "no-such-case"}, "no case matches 'no-such-case'"},
+      {{"run", "--case", ""}, "--case: no pattern given"},
       {{"run", "--case", "mlp,no-such-case"}, "no case matches 'no-such-case'"},
       {{"run", "--case", "exact-mlp-mean", "--schedule", "forward-only"},
        "nothing to run: exact-mlp-mean x forward-only on 4 ranks: it trains, and the schedule has no backward"},

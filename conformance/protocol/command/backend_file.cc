@@ -108,6 +108,12 @@ class Reader {
   std::string file_;
 };
 
+/// "adapter.py" of "tools/adapter.py".
+std::string name_of_program(const std::string& program) {
+  const std::string name = std::filesystem::path(program).filename().string();
+  return name.empty() ? program : name;
+}
+
 std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
 }
@@ -153,7 +159,7 @@ BackendSpec parse_backend_file(const std::string& text, const std::filesystem::p
   spec.argv = read.command("argv");
   if (spec.argv.empty())
     throw InputError(path.string() + ":1: no argv; expected a command, such as argv = [\"python3\", \"adapter.py\"]");
-  spec.name = read.text("name", std::filesystem::path(spec.argv.front()).filename().string());
+  spec.name = read.text("name", name_of_program(spec.argv.front()));
   spec.launcher = read.command("launcher");
   if (root.contains("launcher_verbs")) {
     const std::vector<std::string> verbs = read.words("launcher_verbs");
@@ -198,7 +204,7 @@ BackendSpec read_backend(const std::string& given) {
     throw InputError("--backend: nothing given; expected runtime, a FILE.toml or a command in quotes");
   for (const std::string& word : spec.argv)
     if (const std::string unknown = unknown_place(word); !unknown.empty()) throw InputError("--backend: " + unknown);
-  spec.name = std::filesystem::path(spec.argv.front()).filename().string();
+  spec.name = name_of_program(spec.argv.front());
   return spec;
 }
 

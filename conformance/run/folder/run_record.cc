@@ -69,6 +69,7 @@ RunRecord read_run_record(const std::filesystem::path& path) {
   for (const auto& [name, value] : options.json().items())
     record.options.emplace_back(name, options[name.c_str()].text());
   std::set<RunId> ids;
+  if (place["runs"].items().empty()) place["runs"].fail("at least one run");
   for (const JsonPlace& run : place["runs"].items()) {
     run.expect_only({"case", "schedule", "csv", "ranks", "transport", "unsupported"});
     record.runs.push_back(

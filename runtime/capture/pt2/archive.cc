@@ -173,7 +173,7 @@ at::Tensor TensorFolder::load(const std::string& name) {
     if (requires_grad) tensor.set_requires_grad(true);
     return known->second = tensor;
   } catch (const json::exception& error) {
-    archive_.refuse(what + ": " + first_line(error.what()));
+    archive_.refuse(what + ": " + json_reason(error));
   } catch (const InputError&) {
     throw;
   } catch (const Error& error) {

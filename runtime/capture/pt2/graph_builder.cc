@@ -10,6 +10,7 @@
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/io/json_place.h"
 #include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture::pt2 {
@@ -141,7 +142,7 @@ void GraphBuilder::add_nodes(const json& source, Names& names, const Region& reg
     } catch (const InputError&) {
       throw;  // of a node in a subgraph
     } catch (const json::exception& error) {
-      throw InputError(place(node) + " is malformed: " + error.what());
+      throw InputError(place(node) + " is malformed: " + json_reason(error));
     } catch (const std::exception& error) {
       const std::string text = graph::error_text(error);
       throw InputError(place(node) + ": " + text.substr(0, text.find('\n')));

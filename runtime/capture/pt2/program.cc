@@ -8,6 +8,7 @@
 #include "runtime/capture/pt2/sample_inputs.h"
 #include "runtime/capture/pt2/tree_spec.h"
 #include "runtime/error.h"
+#include "runtime/io/json_place.h"
 #include "runtime/text/in_quotes.h"
 #include "runtime/text/one_line.h"
 
@@ -34,7 +35,7 @@ class Loader {
       read_versions(model);
       read_module(model.at("graph_module"));
     } catch (const json::exception& error) {
-      archive_.refuse("entry " + in_quotes(kProgramEntry) + " is malformed: " + error.what());
+      archive_.refuse("entry " + in_quotes(kProgramEntry) + " is malformed: " + json_reason(error));
     } catch (const InputError& error) {
       const std::string text = error.what();
       if (text.starts_with(archive_.file())) throw;

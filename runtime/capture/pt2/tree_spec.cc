@@ -54,7 +54,7 @@ TreeSpec parse_tree_spec(const std::string& text) {
       throw InputError("a tree spec must be a pair of the protocol version 1 and an object");
     return from_json(spec[1]);
   } catch (const json::exception& error) {
-    throw InputError(std::string("not a tree spec: ") + error.what());
+    throw InputError("not a tree spec: " + json_reason(error));
   }
 }
 

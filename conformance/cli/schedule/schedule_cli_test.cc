@@ -26,8 +26,8 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> inputs = {
       {{"schedule"}, "--list shows the names"},
       {{"schedule", "nonesuch"}, "gpipe, 1f1b"},
-      {{"schedule", "nowhere.csv"}, "nowhere.csv cannot be read: No such file"},
-      {{"schedule", "folder.csv"}, "is a directory"},
+      {{"schedule", "nowhere.csv"}, "cannot read nowhere.csv: No such file"},
+      {{"schedule", "folder.csv"}, "cannot read folder.csv: it is a folder; expected a file or a pipe"},
       {{"schedule", "notes.txt"}, "expected a file that ends in .csv"},
       {{"schedule", "mine.csv", "--ranks", "3"}, "2 ranks, not 3"},
       {{"schedule", "mine.csv", "--microbatches", "3"}, "2 micro-batches, not 3"},

@@ -10,6 +10,7 @@ results/own-4/                the output folder of a job, by transport and numbe
 
 import json
 import os
+from collections import Counter
 
 from .case import Case
 from .judge import Verdict, judge
@@ -90,9 +91,10 @@ def append_recorded(folder, verdict, case, backend):
     return line
 
 
-def write_report(folder, describe, verdicts, summary, broken):
+def write_report(folder, describe, verdicts, broken):
     """report.json of a run in which something failed outside of the cases, with the members that plumbline's has. `verdicts`:
     lines of append_recorded()."""
+    summary = Counter(verdict["status"] for verdict in verdicts)
     backend = {"name": describe["name"], "version": describe["version"], "device": describe.get("device", "cpu")}
     report = {"schema": REPORT_SCHEMA, "context": {}, "environment": {}, "backend": backend | {"describe": describe}}
     report |= {"exit_code": 1, "wall_seconds": 0.0, "summary": summary, "verdicts": verdicts, "throughput": []}

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections import Counter
 
 from .case import Case
 from .corpus import entries, select
@@ -191,5 +190,4 @@ class Run:
         record = {"schema": RUN_SCHEMA, "backend": self.describe["name"], "describe": self.describe, "seed": str(seed)}
         write_json(os.path.join(self.report, "run.json"), record | {"microbatches": 0, "options": {}, "runs": runs})
         if self.broken:
-            counts = Counter(verdict.status.lower().replace(" ", "-") for verdict in self._verdicts.values())
-            write_report(self.report, self.describe, list(self._recorded.values()), counts, self.broken)
+            write_report(self.report, self.describe, list(self._recorded.values()), self.broken)

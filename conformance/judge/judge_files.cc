@@ -71,14 +71,8 @@ void name_empty_file(Finding& finding, const std::vector<RankResults>& ranks) {
 
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunConditions& run) {
+  if (run.foreign) return named_as_results(group, item);
   std::vector<std::filesystem::path> files;
-  if (run.foreign) {
-    files = stray_result_files(group, item, run.ranks);
-    const std::set<std::filesystem::path> strays(files.begin(), files.end());
-    for (const std::filesystem::path& file : result_files(group, item))
-      if (!strays.contains(file)) files.push_back(file);
-    return files;
-  }
   for (int r = 0; r < run.ranks; ++r) files.push_back(result_path(group, item, r));
   return files;
 }

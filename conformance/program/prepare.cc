@@ -102,9 +102,8 @@ std::vector<at::Tensor> annotated_by_example(capture::ExportedProgram& program, 
   } catch (const InputError&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string text = graph::error_text(error);
     throw InputError(archive.string() +
-                     ": the program does not run on its sample inputs: " + one_line(text.substr(0, text.find('\n'))));
+                     ": the program does not run on its sample inputs: " + one_line(graph::error_line(error)));
   }
 }
 

@@ -15,20 +15,6 @@ constexpr const char* kResultExtension = ".safetensors";
 constexpr const char* kTimelines = "timelines";
 constexpr const char* kBackendLog = "backend.log";
 
-/// What is in the folder of the case's results and has a name that begins and ends as theirs, in no order.
-std::vector<std::filesystem::path> named_as_results(const std::filesystem::path& out, const JobCase& c) {
-  const std::filesystem::path prefix = out / result_prefix(c);
-  const std::string begin = prefix.filename().string(), end = kResultExtension;
-  std::vector<std::filesystem::path> files;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(begin) && name.ends_with(end) && name.size() >= begin.size() + end.size())
-      files.push_back(entry.path());
-  }
-  return files;
-}
-
 /// The rank whose results have this name, if there can be one.
 std::optional<int> rank_of_result(const std::filesystem::path& file, const JobCase& c) {
   const std::string name = file.filename().string();
@@ -70,6 +56,19 @@ std::string result_prefix(const JobCase& c) {
 
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank) {
   return out / (result_prefix(c) + std::to_string(rank) + kResultExtension);
+}
+
+std::vector<std::filesystem::path> named_as_results(const std::filesystem::path& out, const JobCase& c) {
+  const std::filesystem::path prefix = out / result_prefix(c);
+  const std::string begin = prefix.filename().string(), end = kResultExtension;
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(prefix.parent_path(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(end) && name.size() >= begin.size() + end.size())
+      files.push_back(entry.path());
+  }
+  return files;
 }
 
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c) {

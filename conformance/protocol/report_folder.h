@@ -66,6 +66,9 @@ std::string result_prefix(const JobCase& c);
 /// The result file of a rank for a case: OUT/SCHEDULE/ID/rank<R>.safetensors by default, where SCHEDULE is a name or,
 /// for a CSV file, the file name.
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
+/// What is in the folder of the case's results and has a name that begins and ends as theirs, in no order: the result
+/// files, and what stands in the place of such.
+std::vector<std::filesystem::path> named_as_results(const std::filesystem::path& out, const JobCase& c);
 /// The existing result files of a case, by ascending rank. Empty if there are none.
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
 /// What is in the place of such files, "rank" and ".safetensors" with anything between them, and is of none of the

@@ -25,11 +25,17 @@ bool chosen(const std::string& patterns, const std::string& id) {
   return patterns.empty() || matches_any(split_at_commas(patterns), id);
 }
 
-/// What the run recorded: report.json of a finished run, the verdicts of results.jsonl of an interrupted one.
-RunReport recorded_report(const ReportFolder& folder) {
+/// The verdicts of results.jsonl; empty without that file.
+std::vector<Verdict> logged_verdicts(const ReportFolder& folder) {
+  return fs::exists(folder.verdict_log()) ? read_jsonl(folder.verdict_log()) : std::vector<Verdict>();
+}
+
+/// What the run recorded: report.json of a finished run, the logged verdicts of an interrupted one.
+RunReport recorded_report(const ReportFolder& folder, const std::vector<Verdict>& logged) {
+  if (fs::exists(folder.report())) return read_report_json(folder.report());
   RunReport report;
-  if (fs::exists(folder.verdict_log())) report.verdicts = read_jsonl(folder.verdict_log());
-  return fs::exists(folder.report()) ? read_report_json(folder.report()) : report;
+  report.verdicts = logged;
+  return report;
 }
 
 void require_transport(const ReportFolder& folder, const RunId& run) {
@@ -88,7 +94,8 @@ class Checker {
       : options_(options),
         folder_(options.folder),
         record_(read_run_record(folder_.run_record())),
-        recorded_(recorded_report(folder_)),
+        logged_(logged_verdicts(folder_)),
+        recorded_(recorded_report(folder_, logged_)),
         backend_(record_.describe.empty()
                      ? BackendDescription()
                      : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
@@ -205,10 +212,8 @@ class Checker {
          {folder_.verdict_log(), folder_.junit(), folder_.matrix_picture(), folder_.matrix_page()})
       if (is_ours && !is_anything(file))
         result_.problems.push_back(file.string() + ": is missing; a finished run leaves it");
-    if (!fs::exists(folder_.verdict_log())) return;
     std::map<RunId, Status> last;
-    for (const Verdict& verdict : read_jsonl(folder_.verdict_log()))
-      last.insert_or_assign(verdict.run, verdict.finding.status);
+    for (const Verdict& verdict : logged_) last.insert_or_assign(verdict.run, verdict.finding.status);
     for (const Verdict& verdict : recorded_.verdicts)
       if (const auto found = last.find(verdict.run); found != last.end() && found->second != verdict.finding.status)
         result_.problems.push_back(folder_.verdict_log().string() + ": " + one_line(to_string(verdict.run)) + " is " +
@@ -259,6 +264,7 @@ class Checker {
   const CheckOptions& options_;
   const ReportFolder folder_;
   RunRecord record_;
+  std::vector<Verdict> logged_;
   RunReport recorded_;
   BackendDescription backend_;
   Judge judge_;

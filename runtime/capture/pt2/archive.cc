@@ -27,8 +27,6 @@ using nlohmann::json;
 /// 1000.
 constexpr size_t kUnpackedBytes = 100;
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 /// Drops LibTorch's guesses about checkpoints, which follow.
 std::string first_clause(const std::string& text) { return text.substr(0, text.find_first_of(".\n")); }
 
@@ -84,7 +82,7 @@ std::pair<at::DataPtr, size_t> Archive::read(const std::string& entry, const std
     check_sum(entry, bytes.get(), count);
     return {std::move(bytes), count};
   } catch (const c10::Error& error) {
-    refuse("entry " + in_quotes(entry) + " cannot be read: " + first_line(graph::error_text(error)));
+    refuse("entry " + in_quotes(entry) + " cannot be read: " + graph::error_line(error));
   }
 }
 

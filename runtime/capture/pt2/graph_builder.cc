@@ -144,8 +144,7 @@ void GraphBuilder::add_nodes(const json& source, Names& names, const Region& reg
     } catch (const json::exception& error) {
       throw InputError(place(node) + " is malformed: " + json_reason(error));
     } catch (const std::exception& error) {
-      const std::string text = graph::error_text(error);
-      throw InputError(place(node) + ": " + text.substr(0, text.find('\n')));
+      throw InputError(place(node) + ": " + graph::error_line(error));
     }
   }
 }

@@ -48,9 +48,8 @@ SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec) {
   try {
     flatten(in_spec, torch::jit::pickle_load({begin, begin + count}), sample.leaves);
   } catch (const std::exception& error) {
-    const std::string text = graph::error_text(error);
     sample.leaves.clear();
-    sample.error = std::string("'") + kEntry + "' cannot be read: " + text.substr(0, text.find('\n'));
+    sample.error = std::string("'") + kEntry + "' cannot be read: " + graph::error_line(error);
   }
   return sample;
 }

@@ -78,9 +78,7 @@ PartitionedStage::Made PartitionedStage::make(int variant, std::span<const at::T
     made.partition = std::make_unique<partition::PartitionedGraph>(graph, std::move(trace), std::move(partition));
     return made;
   } catch (const std::exception& error) {
-    // An operator's own message (that it has no meta kernel, say) may span lines.
-    const std::string text = graph::error_text(error);
-    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + text.substr(0, text.find('\n')) +
+    throw InputError("stage " + std::to_string(stage_) + " has no joint graph: " + graph::error_line(error) +
                      "; run it without --remat");
   }
 }

@@ -13,13 +13,13 @@
 namespace plumbline::proof {
 namespace {
 
-constexpr int64_t kWidth = 1 << 18;
+constexpr int64_t kFeatures = 1 << 18;
 
 /// relu(linear(x)) * f, where f is 1, or the number of the call.
-class Layer : public torch::nn::Module {
+class CountedLayer : public torch::nn::Module {
  public:
-  explicit Layer(bool counts)
-      : counts_(counts), weight_(register_parameter("weight", hollow_tensor({kWidth, kWidth}, at::kFloat))) {}
+  explicit CountedLayer(bool counts)
+      : counts_(counts), weight_(register_parameter("weight", hollow_tensor({kFeatures, kFeatures}, at::kFloat))) {}
   at::Tensor forward(const at::Tensor& x) {
     const int factor = counts_ ? ++calls_ : 1;
     return at::mul(at::relu(at::linear(x, weight_)), factor);
@@ -43,7 +43,7 @@ Ran run(int rows, int microbatches, bool counts) {
   models::add_model(
       name,
       [counts](reference::Dtype, uint64_t) {
-        const auto module = std::make_shared<Layer>(counts);
+        const auto module = std::make_shared<CountedLayer>(counts);
         models::Model model;
         model.module = module;
         model.forward = [module](const std::vector<at::Tensor>& in) {
@@ -54,7 +54,7 @@ Ran run(int rows, int microbatches, bool counts) {
         return model;
       },
       [](reference::Dtype, int count, uint64_t, int) {
-        return models::Batch{.inputs = {hollow_tensor({count, kWidth}, at::kFloat)}, .target = {}};
+        return models::Batch{.inputs = {hollow_tensor({count, kFeatures}, at::kFloat)}, .target = {}};
       });
   reference::Case c;
   c.id = c.model = name;

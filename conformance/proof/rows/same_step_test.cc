@@ -178,7 +178,7 @@ using enum StepAnswer;
 
 at::Tensor hidden(const at::Tensor& x, torch::nn::Linear& fc) { return capture::call(fc, x).tanh(); }
 
-at::Tensor count_of(torch::nn::Linear& fc) { return fc->named_buffers()["count"]; }
+at::Tensor count_buffer(torch::nn::Linear& fc) { return fc->named_buffers()["count"]; }
 
 at::Tensor multiplied_backward(const at::Tensor& value, int64_t number) {
   value.register_hook([number](const at::Tensor& gradient) { return gradient * number; });
@@ -432,27 +432,27 @@ const Step kBesideTypes[] = {
      false, Differs, ""},
     {"a result written to a buffer",
      [](auto& x, auto& fc) {
-       at::Tensor count = count_of(fc);
+       at::Tensor count = count_buffer(fc);
        at::mul_out(count, count, at::full({3}, 2.0, at::kDouble));
        return hidden(x, fc).sum();
      },
      false, Differs, ""},
     {"a buffer replaced",
      [](auto& x, auto& fc) {
-       at::Tensor count = count_of(fc);
+       at::Tensor count = count_buffer(fc);
        count.set_data(count + 1);
        return hidden(x, fc).sum();
      },
      false, Differs, ""},
     {"a buffer written by the program",
      [](auto& x, auto& fc) {
-       count_of(fc).template data_ptr<double>()[0] += 1;
+       count_buffer(fc).template data_ptr<double>()[0] += 1;
        return hidden(x, fc).sum();
      },
      false, Differs, ""},
     {"running statistics of a parameter",
      [](auto& x, auto& fc) {
-       const at::Tensor mean = count_of(fc), variance = at::ones({3}, at::kDouble);
+       const at::Tensor mean = count_buffer(fc), variance = at::ones({3}, at::kDouble);
        const at::Tensor normed = at::batch_norm(fc->weight, {}, {}, mean, variance, true, 0.1, 1e-5, false);
        return (hidden(x, fc).sum(0) * normed.sum(0).cos()).sum();
      },

@@ -23,7 +23,7 @@ SCHEDULES = ("gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "looped-bfs", "z
              "zb-v", "zb-v-greedy", "v-half", "v-min", "hanayo")  # fmt: skip
 GOOD, BAD = "exact-mlp-sum", "exact-mlp-mean"  # the cases without and with faults
 LONGEST = 600  # seconds until a run has hung
-KILLED, NO_END = r"RuntimeError: rank 1: killed by signal 9", r"no end of the case within 10 s|no event in time"
+KILLED, NO_END = r"RuntimeError: rank 1: killed by signal 9", r"(no end of the case|the case did not end) within 10 s|no event in time"
 NO_FILE = r"said to be done, but there is no file \S+/exact-mlp-mean/rank0.safetensors nor of another rank"
 # (fault, status, what is said of it)
 SHORT = (

@@ -15,15 +15,15 @@
 namespace plumbline::testing {
 namespace {
 
-constexpr int kMicrobatches = 5;
+constexpr int kHalvedMicrobatches = 5;
 
 /// Stages alternate forwards and backwards after the warm-up of ZB-H1 (that of 1F1B) or ZB-H2 (twice as many).
 schedule::Schedule like_zb_h1(int ranks) {
-  return halved(in_turns(ranks, kMicrobatches, [=](int r) { return ranks - 1 - r; }),
+  return halved(in_turns(ranks, kHalvedMicrobatches, [=](int r) { return ranks - 1 - r; }),
                 {.name = "like ZB-H1", .lag = [](int r) { return r; }});
 }
 schedule::Schedule like_zb_h2(int ranks) {
-  return halved(in_turns(ranks, kMicrobatches, [=](int r) { return 2 * (ranks - 1 - r); }),
+  return halved(in_turns(ranks, kHalvedMicrobatches, [=](int r) { return 2 * (ranks - 1 - r); }),
                 {.name = "like ZB-H2", .lag = [](int r) { return 2 * r; }});
 }
 
@@ -36,7 +36,7 @@ std::vector<schedule::Schedule> in_halves(const schedule::Schedule& whole) {
 }
 
 std::vector<schedule::Schedule> on_ranks(int ranks) {
-  std::vector<schedule::Schedule> all = in_halves(schedule::make_schedule("1f1b", ranks, kMicrobatches));
+  std::vector<schedule::Schedule> all = in_halves(schedule::make_schedule("1f1b", ranks, kHalvedMicrobatches));
   all.push_back(like_zb_h1(ranks));
   all.push_back(like_zb_h2(ranks));
   return all;
@@ -47,7 +47,7 @@ void expect_step_like_oracle(const std::string& kind, const schedule::Schedule& 
                              const std::function<void(engine::EngineOptions&)>& change = {}) {
   SCOPED_TRACE(kind + ", " + schedule.name + ", " + std::to_string(schedule.ranks.size()) + " ranks, " +
                std::to_string(schedule.stages) + " stages");
-  const int64_t rows = 2 * kMicrobatches + 1;
+  const int64_t rows = 2 * kHalvedMicrobatches + 1;
   const at::Tensor x = batch_of(kind, rows), target = target_of(kind, rows);
   Oracle oracle(kind, schedule.stages, schedule.microbatches);
   oracle.backward_order = accumulation_order(schedule);
@@ -70,15 +70,15 @@ TEST_P(EveryKindInHalves, EqualsAutogradInTheOrderOfTheW) {
 
 TEST_P(EveryKindInHalves, EqualsAutogradWithSeveralStagesOnARank) {
   for (const std::vector<int>& rank_of_stage : {std::vector{0, 1, 0, 1}, {0, 1, 1, 0}, {0, 0, 0, 0}})
-    for (const schedule::Schedule& schedule : in_halves(
-             placed(rank_of_stage, 1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end()), kMicrobatches))) {
+    for (const schedule::Schedule& schedule : in_halves(placed(
+             rank_of_stage, 1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end()), kHalvedMicrobatches))) {
       expect_step_like_oracle(GetParam(), schedule);
       if (HasFatalFailure()) return;
     }
 }
 
 TEST_P(EveryKindInHalves, GivesTheSameBitsWhenOutputsKeepTheirMemory) {
-  for (const schedule::Schedule& schedule : {like_zb_h2(4), placed({0, 1, 1, 0}, 2, kMicrobatches)}) {
+  for (const schedule::Schedule& schedule : {like_zb_h2(4), placed({0, 1, 1, 0}, 2, kHalvedMicrobatches)}) {
     expect_step_like_oracle(GetParam(), schedule,
                             [](engine::EngineOptions& options) { options.release_outputs = false; });
     if (HasFatalFailure()) return;
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, EveryKindInHalves,
 
 TEST(EngineHalves, OrderOfTheWMattersToTheseNumbers) {
   const at::Tensor x = batch_of("mlp", 11), target = target_of("mlp", 11);
-  Oracle ascending("mlp", 2, kMicrobatches), mixed("mlp", 2, kMicrobatches);
+  Oracle ascending("mlp", 2, kHalvedMicrobatches), mixed("mlp", 2, kHalvedMicrobatches);
   mixed.backward_order = {0, 3, 4, 2, 1};
   EXPECT_FALSE(at::equal(ascending.train(x, target).gradients.at("l0.weight"),
                          mixed.train(x, target).gradients.at("l0.weight")));
@@ -104,7 +104,7 @@ TEST(EngineHalves, StepsAccumulateAndEvaluationBetweenChangesNothing) {
       SCOPED_TRACE(kind + " " + schedule.name);
       const at::Tensor x1 = batch_of(kind, 10), x2 = batch_of(kind, 11, 3.3);
       const at::Tensor target1 = target_of(kind, 10), target2 = target_of(kind, 11);
-      Oracle oracle(kind, schedule.stages, kMicrobatches);
+      Oracle oracle(kind, schedule.stages, kHalvedMicrobatches);
       const Told first = oracle.train(x1, target1), evaluated = oracle.evaluate(x2, target2),
                  second = oracle.train(x2, target2);
       Fleet fleet(kind, schedule);

@@ -64,7 +64,7 @@ class Bans {
     if (node.getitem || node.lift) return Ban::None;
     if (rules_.ban_materialized_backward && materialized_backward_[i]) return Ban::MaterializedBackward;
     if (too_far_applies_ && policy_.distance.bans(classes_.distance_to_backward[i])) return Ban::TooFar;
-    if (rules_.ban_reductions && reduces(graph_.nodes[i], i, ops_, policy_)) return Ban::Reduction;
+    if (rules_.ban_reductions && reduces(graph_, edges_, i, ops_, policy_)) return Ban::Reduction;
     return Ban::None;
   }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/partition/parity/policies/policy_file.h"
@@ -46,6 +47,31 @@ TEST(Bans, TheBorderItselfIsNotBeyondIt) {  // the first unfusible use is one of
   const std::vector<Ban> banned =
       bans(build.graph({last}, {build.call("mul", {tangent, build.call("sin", {both}, 64)}, 64)}), "torch-2.15");
   EXPECT_EQ(banned[both], Ban::None);
+}
+
+TEST(Bans, AReductionHasLessThanAQuarterOfItsDirectArguments) {
+  JointGraphBuilder build;
+  const NodeIndex x = build.primal(64), y = build.primal(32), tangent = build.tangent(64);
+  const NodeIndex a = build.call("sum", {x}, 16), b = build.call("sum", {x}, 12);
+  const NodeIndex twice = build.call("sum", {y, y}, 12), once = build.call("sum", {y}, 12);
+  const NodeIndex listed = build.call("sum", {x}, 12), keyword = build.call("sum", {x}, 12);
+  for (const NodeIndex node : {listed, keyword}) {
+    const JointArgument argument = std::exchange(build.at(node).args, {}).front();
+    if (node == listed)
+      build.at(node).args = {{.kind = JointArgument::Kind::List, .items = {argument}}};
+    else
+      build.at(node).kwargs = {{"input", argument}};
+  }
+  NodeIndex last = a;
+  for (const NodeIndex node : {b, twice, once, listed, keyword}) last = build.call("add", {last, node}, 16);
+  build.begin_backward();
+  const std::vector<Ban> banned = bans(build.graph({last}, {build.call("mul", {tangent, last}, 64)}), "torch-2.15");
+  EXPECT_EQ(banned[a], Ban::None);           // 16 = 64 / 4
+  EXPECT_EQ(banned[b], Ban::Reduction);      // 12 < 64 / 4
+  EXPECT_EQ(banned[twice], Ban::Reduction);  // 12 < (32 + 32) / 4
+  EXPECT_EQ(banned[once], Ban::None);        // 12 > 32 / 4
+  EXPECT_EQ(banned[listed], Ban::None);      // PyTorch counts no arguments in lists,
+  EXPECT_EQ(banned[keyword], Ban::None);     // and no keywords
 }
 
 /// A chain of `length` fusible calls after a primal; `between` is called after each.

@@ -37,10 +37,10 @@ NodeIndex forward_result(const JointGraph& graph, NodeIndex output, const std::v
                    "' cannot be computed in the forward: it needs a tangent, or is marked as part of the backward");
 }
 
-std::vector<char> required_in_forward(const JointGraph& graph, const std::vector<NodeFacts>& facts,
-                                      const JointEdges& edges) {
+std::vector<char> required_in_forward(const JointGraph& graph, const JointEdges& edges, const OpClasses& ops) {
+  const std::vector<NodeFacts>& facts = ops.facts;
   const std::vector<char> computable = computable_in_forward(facts, edges);
-  const MustRun must = calls_that_must_run(graph, edges);
+  const MustRun must = calls_that_must_run(graph, edges, ops.halves);
   std::vector<char> required(facts.size(), 0);
   for (const NodeIndex output : graph.forward_outputs())
     if (output != kNoNode) required[forward_result(graph, output, computable)] = 1;
@@ -71,7 +71,7 @@ NodeClasses classify_nodes(const JointGraph& graph, const JointEdges& edges, con
   const size_t n = graph.nodes.size();
   const std::vector<NodeFacts>& facts = ops.facts;
   NodeClasses classes;
-  classes.required_forward = required_in_forward(graph, facts, edges);
+  classes.required_forward = required_in_forward(graph, edges, ops);
   classes.required_backward = required_in_backward(facts, edges);
   std::vector<char> is_gradient(n, 0);
   for (const NodeIndex output : graph.backward_outputs())

@@ -33,33 +33,15 @@ bool is_zero(const JointArgument& argument) {
   return argument.kind == JointArgument::Kind::Float && argument.real == 0;
 }
 
-/// The marks of a node in short: a JointNode is large, and several walks read them.
-struct Mark {
-  bool forward_call : 1 = false;  ///< a call marked as forward
-  bool in_backward : 1 = false;   ///< traced_in_backward()
-  bool unmarked : 1 = false;
-  bool getitem : 1 = false;
-  bool needs_backward : 1 = false;      ///< a tangent or a seed of the backward, or must be in the backward
-  bool may_not_be_dropped : 1 = false;  ///< a call that writes, is impure or seeded
-};
-
-std::vector<Mark> marks_of(const JointGraph& graph) {
-  std::vector<Mark> marks;
+std::vector<HalfMarks> marks_of(const JointGraph& graph) {
+  std::vector<HalfMarks> marks;
   marks.reserve(graph.nodes.size());
-  for (const JointNode& node : graph.nodes) {
-    const bool call = node.kind == JointKind::Call;
-    marks.push_back({.forward_call = call && node.mark == JointMark::IsForward,
-                     .in_backward = traced_in_backward(node),
-                     .unmarked = node.mark == JointMark::None,
-                     .getitem = node.kind == JointKind::GetItem,
-                     .needs_backward = node.kind == JointKind::Tangent || node.kind == JointKind::BackwardSeed ||
-                                       node.mark == JointMark::MustBeInBackward,
-                     .may_not_be_dropped = call && (node.writes || node.impure || node.seeded)});
-  }
+  for (const JointNode& node : graph.nodes) marks.push_back(half_marks(node));
   return marks;
 }
 
-std::vector<char> ran_in_backward(const JointGraph& graph, const JointEdges& edges, const std::vector<Mark>& marks) {
+std::vector<char> ran_in_backward(const JointGraph& graph, const JointEdges& edges,
+                                  const std::vector<HalfMarks>& marks) {
   const size_t n = marks.size();
   size_t forward_end = n;
   for (size_t i = 0; i < n; ++i)
@@ -105,8 +87,22 @@ std::vector<char> ran_in_backward(const JointGraph& graph, const JointEdges& edg
   return ran_in_backward(graph, edges, marks_of(graph));
 }
 
+HalfMarks half_marks(const JointNode& node) {
+  const bool call = node.kind == JointKind::Call;
+  return {.forward_call = call && node.mark == JointMark::IsForward,
+          .in_backward = traced_in_backward(node),
+          .unmarked = node.mark == JointMark::None,
+          .getitem = node.kind == JointKind::GetItem,
+          .needs_backward = node.kind == JointKind::Tangent || node.kind == JointKind::BackwardSeed ||
+                            node.mark == JointMark::MustBeInBackward,
+          .may_not_be_dropped = call && (node.writes || node.impure || node.seeded)};
+}
+
 MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges) {
-  const std::vector<Mark> marks = marks_of(graph);
+  return calls_that_must_run(graph, edges, marks_of(graph));
+}
+
+MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges, const std::vector<HalfMarks>& marks) {
   const size_t n = marks.size();
   MustRun must{std::vector<char>(n, 0), std::vector<char>(n, 0)};
   const std::vector<char> late = ran_in_backward(graph, edges, marks);

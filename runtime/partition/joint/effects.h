@@ -34,6 +34,19 @@ struct MustRun {
 /// `edges` are those of `graph`.
 MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges);
 
+/// What decides about the half of a node, in short: a JointNode is large, and several walks read this.
+struct HalfMarks {
+  bool forward_call : 1 = false;  ///< a call marked as forward
+  bool in_backward : 1 = false;   ///< traced_in_backward()
+  bool unmarked : 1 = false;
+  bool getitem : 1 = false;
+  bool needs_backward : 1 = false;      ///< a tangent or a seed of the backward, or must be in the backward
+  bool may_not_be_dropped : 1 = false;  ///< a call that writes, is impure or seeded
+};
+HalfMarks half_marks(const JointNode& node);
+/// As above; `marks` are half_marks() of each node.
+MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges, const std::vector<HalfMarks>& marks);
+
 /// Whether the node is a call of _c10d_functional.
 bool is_collective(const JointNode& node);
 /// Whether the node waits for a collective; such a call may be repeated.

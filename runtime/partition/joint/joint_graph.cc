@@ -74,15 +74,21 @@ JointEdges edges_of(const JointGraph& graph) {
   edges.input_begin.reserve(n + 1);
   edges.user_begin.assign(n + 1, 0);
   edges.is_output.assign(n, 0);
+  edges.direct.assign(n, 0);
   std::vector<NodeIndex> seen_by(n, kNoNode);
   for (size_t i = 0; i < n; ++i) {
+    const JointNode& node = graph.nodes[i];
     edges.input_begin.push_back(static_cast<int32_t>(edges.input.size()));
-    for_each_input(graph.nodes[i], [&](NodeIndex input) {
+    int64_t reads = 0;
+    for_each_input(node, [&](NodeIndex input) {
+      ++reads;
       if (seen_by[input] == static_cast<NodeIndex>(i)) return;
       seen_by[input] = static_cast<NodeIndex>(i);
       edges.input.push_back(input);
       ++edges.user_begin[input + 1];
     });
+    edges.direct[i] = reads == std::ranges::count(node.args, JointArgument::Kind::Node, &JointArgument::kind) &&
+                      reads == std::ssize(edges.input) - edges.input_begin.back();
   }
   edges.input_begin.push_back(static_cast<int32_t>(edges.input.size()));
   for (size_t i = 0; i < n; ++i) edges.user_begin[i + 1] += edges.user_begin[i];

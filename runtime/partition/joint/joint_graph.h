@@ -159,6 +159,7 @@ struct JointGraph {
 /// lists and slices.
 template <class Visit>
 void for_each_input(const JointNode& node, Visit&& visit) {
+  // `items` is read whatever the kind: a branch on the kind is mispredicted while the argument comes from memory.
   const auto descend = [&](const auto& self, const JointArgument& argument) -> void {
     if (argument.kind == JointArgument::Kind::Node) visit(argument.node);
     for (const JointArgument& item : argument.items) self(self, item);
@@ -188,6 +189,8 @@ struct JointEdges {
   std::vector<int32_t> input_begin, user_begin;  ///< indexed by NodeIndex, plus one entry for the end
   std::vector<NodeIndex> input, user;
   std::vector<char> is_output;  ///< indexed by NodeIndex: whether JointGraph::outputs has the node
+  std::vector<char> direct;  ///< indexed by NodeIndex: whether its inputs are positional arguments themselves (not in
+                             ///< lists), each once
 
  private:
   static std::span<const NodeIndex> part(const std::vector<int32_t>& begin, const std::vector<NodeIndex>& all,

@@ -60,6 +60,7 @@ TEST(JointGraph, EdgesNameEachPairOnce) {
   EXPECT_EQ(list(edges.users(0)), (Nodes{1, 3}));
   EXPECT_EQ(list(edges.users(2)), Nodes{3});
   EXPECT_EQ(edges.is_output, (std::vector<char>{0, 0, 0, 1}));
+  EXPECT_EQ(edges.direct, (std::vector<char>{1, 1, 1, 0}));  // y reads a list, and a keyword
 }
 
 TEST(JointGraph, MoreBytesThanSumsHoldAreRefused) {

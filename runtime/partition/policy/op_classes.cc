@@ -1,7 +1,9 @@
 // Classifies all nodes in one pass, for all later cuts.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
 #include <unordered_map>
 
-#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/policy/op_classes.h"
 #include "runtime/partition/policy/policy.h"
 
@@ -10,8 +12,20 @@ namespace {
 
 enum : uint8_t { kRecomputable = 1, kView = 2, kRandom = 4, kComputeIntensive = 8, kCat = 16, kLift = 32 };
 
-std::unordered_map<std::string_view, uint8_t> classes_by_name(const Policy& policy) {
-  std::unordered_map<std::string_view, uint8_t> classes;
+/// Hashes the length, and the 8 bytes at each end, which tell operators apart: a graph has one for each node.
+struct HashEnds {
+  size_t operator()(std::string_view op) const noexcept {
+    uint64_t begin = 0, end = 0;
+    const size_t length = std::min(op.size(), sizeof(begin)), after_namespace = op.starts_with("aten::") ? 6 : 0;
+    std::memcpy(&begin, op.data() + std::min(after_namespace, op.size() - length), length);
+    std::memcpy(&end, op.data() + op.size() - length, length);
+    return (begin * 31 + end) * 31 + op.size();
+  }
+};
+using ClassesByName = std::unordered_map<std::string_view, uint8_t, HashEnds>;
+
+ClassesByName classes_by_name(const Policy& policy) {
+  ClassesByName classes;
   const auto enter = [&](const OpSet& ops, uint8_t bit) {
     for (const std::string& op : ops) classes[op] |= bit;
   };
@@ -58,6 +72,7 @@ OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
   for (auto* by_node : {&result.recomputable, &result.random, &result.compute_intensive, &result.fusible, &result.cat})
     by_node->assign(n, 0);
   result.facts.reserve(n);
+  result.halves.reserve(n);
   for (size_t i = 0; i < n; ++i) {
     const JointNode& node = graph.nodes[i];
     uint8_t classes = 0;
@@ -72,18 +87,24 @@ OpClasses classify_ops(const JointGraph& graph, const Policy& policy) {
     result.fusible[i] = (classes & (kRecomputable | kRandom)) != 0;
     result.cat[i] = (classes & kCat) != 0;
     result.facts.push_back(facts_of(node, classes, policy));
+    result.halves.push_back(half_marks(node));
   }
   return result;
 }
 
-bool reduces(const JointNode& node, NodeIndex index, const OpClasses& ops, const Policy& policy) {
+bool reduces(const JointGraph& graph, const JointEdges& edges, NodeIndex index, const OpClasses& ops,
+             const Policy& policy) {
   const auto bytes = [&](NodeIndex of) {
     const NodeFacts& facts = ops.facts[of];
     return facts.symbolic_noninteger ? policy.symbolic_noninteger_bytes : facts.bytes;
   };
   int64_t in = 0;
-  for (const JointArgument& argument : node.args)
-    if (argument.kind == JointArgument::Kind::Node) in += bytes(argument.node);
+  if (edges.direct[index]) {
+    for (const NodeIndex input : edges.inputs(index)) in += bytes(input);
+  } else {
+    for (const JointArgument& argument : graph.nodes[index].args)
+      if (argument.kind == JointArgument::Kind::Node) in += bytes(argument.node);
+  }
   return bytes(index) * 4 < in;
 }
 

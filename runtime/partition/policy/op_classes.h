@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/partition/joint/effects.h"
 #include "runtime/partition/joint/joint_graph.h"
 
 namespace plumbline::partition {
@@ -40,13 +41,15 @@ struct OpClasses {
   std::vector<char> fusible;  ///< recomputable or random: may be fused with other fusible nodes
   std::vector<char> cat;      ///< aten::cat: any producer may be fused into it
   std::vector<NodeFacts> facts;
+  std::vector<HalfMarks> halves;  ///< half_marks() of each node
 };
 /// Classifies all nodes in one pass.
 OpClasses classify_ops(const JointGraph& graph, const Policy& policy);
 
 /// Whether a node's result has less than a quarter of the bytes of its inputs: those that are direct positional
 /// arguments, each as often as it occurs.
-bool reduces(const JointNode& node, NodeIndex index, const OpClasses& ops, const Policy& policy);
+bool reduces(const JointGraph& graph, const JointEdges& edges, NodeIndex index, const OpClasses& ops,
+             const Policy& policy);
 
 /// Returns the bytes that a cut counts for a node: a tensor's bytes, the sum over a tuple's tensors, 1 for a symbolic
 /// scalar, 0 without a result.

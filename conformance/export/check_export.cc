@@ -86,6 +86,22 @@ void check_file(const fs::path& folder, const fs::path& below, const JsonPlace& 
     throw InputError(path.string() + ": changed since the export (its SHA-256 differs from that in manifest.json)");
 }
 
+/// The manifest must describe a case as its case.json does.
+void check_form(const fs::path& path, const JsonPlace& said, const JsonPlace& seed) {
+  const nlohmann::json json = parse_json(read_file(path), path.string());
+  const JsonPlace file(json, path.string());
+  for (const auto& [manifest, of_case] : {
+           std::pair{said["id"], file["id"]},
+           {said["truth"], file["truth"]},
+           {said["schedule"], file["schedule"]["name"]},
+           {said["ranks"], file["mesh"]["pp"]},
+           {said["stages"], file["stages"]},
+           {seed, file["seed"]},
+       })
+    if (manifest.json() != of_case.json())
+      of_case.refuse("is " + of_case.json().dump() + ", but " + manifest.json().dump() + " in manifest.json");
+}
+
 }  // namespace
 
 ExportCheck check_export(const fs::path& folder) {
@@ -108,6 +124,7 @@ ExportCheck check_export(const fs::path& folder) {
       pinned_files.insert(file);
       try {
         check_file(folder, file.lexically_relative(folder), files[name.c_str()]);
+        if (name == "case.json") check_form(file, c, manifest["seed"]);
       } catch (const Error& error) {
         check.problems.push_back(error.what());
       }

@@ -1,5 +1,6 @@
 // Checks an exported folder that was copied or kept for a long time: every file that manifest.json lists exists, is
-// well-formed and has the recorded size and SHA-256, and the folders of the cases contain no other file.
+// well-formed and has the recorded size and SHA-256, manifest.json describes each case as its case.json does, and the
+// folders of the cases contain no other file.
 #pragma once
 
 #include <cstddef>

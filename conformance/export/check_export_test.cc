@@ -125,6 +125,26 @@ TEST_F(CheckExport, AManifestOfNoCaseAndOneWithACaseTwiceAreRefused) {
                        (folder_ / "manifest.json").string() + ": cases", "expected at least one case");
 }
 
+TEST_F(CheckExport, AManifestThatDescribesACaseOtherwiseIsNamed) {
+  const std::string good = read_file(folder_ / "manifest.json"), of_case = file("case.json").string() + ": ";
+  for (const auto& [member, value, expected] : std::vector<std::tuple<const char*, nlohmann::json, std::string>>{
+           {"id", "exact-mlp-mean", R"(id: is "exact-mlp-sum", but "exact-mlp-mean")"},
+           {"truth", "bounded", R"(truth: is "exact", but "bounded")"},
+           {"schedule", "1f1b", R"(schedule.name: is "gpipe", but "1f1b")"},
+           {"ranks", 3, "mesh.pp: is 2, but 3"},
+           {"stages", 4, "stages: is 2, but 4"},
+       }) {
+    nlohmann::json manifest = nlohmann::json::parse(good);
+    manifest["cases"][0][member] = value;
+    write_file(folder_ / "manifest.json", manifest.dump());
+    EXPECT_EQ(check_export(folder_.path()).problems, std::vector{of_case + expected + " in manifest.json"});
+  }
+  nlohmann::json manifest = nlohmann::json::parse(good);
+  manifest["seed"] = 2;
+  write_file(folder_ / "manifest.json", manifest.dump());
+  EXPECT_EQ(check_export(folder_.path()).problems.front(), of_case + "seed: is 1, but 2 in manifest.json");
+}
+
 TEST_F(CheckExport, AManifestThatLeadsElsewhereIsRefused) {
   const fs::path path = folder_ / "manifest.json";
   const std::string good = read_file(path);

@@ -111,8 +111,9 @@ const Need early_exits{"an evaluation in which micro-batches may leave early", [
 const Need sharded{"parameters divided among replicas", [](const MutantRun& run) { return run.of.shards_parameters; }};
 const Need accumulation_hooks{"hooks after accumulations",
                               [](const MutantRun& run) { return run.of.accumulation_hooks; }};
-const Need plain_accumulation{"no hooks after accumulations",
-                              [](const MutantRun& run) { return !run.of.accumulation_hooks; }};
+const Need plain_accumulation{
+    "no hooks after accumulations, no weight gradients apart from autograd",
+    [](const MutantRun& run) { return !run.of.accumulation_hooks && !run.of.weight_closures; }};
 const Need value_hooks{"hooks on values", [](const MutantRun& run) { return run.of.model.ends_with("hooked"); }};
 const Need weight_closures{"weight gradients apart from autograd",
                            [](const MutantRun& run) { return run.of.weight_closures; }};

@@ -35,7 +35,7 @@ MORE_FAULTS = (
     ('killed-receiving', 1, 'error', KILLED),
     ('slow', 0, 'pass', ''),
     ('out-of-memory', 1, 'error', "can't allocate memory"),
-    ('stopped', 1, 'error', NO_MESSAGE + '.*; rank 0 waits for rank 1, which waits for nothing'),
+    ('stopped', 1, 'error', NO_MESSAGE + '.*; rank 0 waits for rank 1, whose process is stopped'),
     ('reordered', 1, 'error', NO_MESSAGE),
     ('cut', 1, 'error', 'message from rank 1 with tag 7 has 32 bytes, expected 64'),
     ('longer', 1, 'error', 'message from rank 1 with tag 7 has 128 bytes, expected 64'),

@@ -29,7 +29,18 @@ def _gradients(case):
     divide_by = case.json["gradients"]["divide_by"]
     if divide_by not in (1, case.microbatches):
         return f"gradients divided by {divide_by}: DeepSpeed divides losses by gradient_accumulation_steps"
+    if divide_by != 1 and _has_hooks_with_a_limit(case.program):
+        return "hooks with a limit on undivided gradients: DeepSpeed divides each loss before its backward"
     return None
+
+
+def _has_hooks_with_a_limit(program):
+    return any(
+        node["op"] == "plumbline::gradient_hook" and node["arguments"]["limit"] != {"float": "inf"}
+        for form in program["programs"]
+        for stage in form["stages"]
+        for node in stage["nodes"]
+    )
 
 
 def _steps(case):

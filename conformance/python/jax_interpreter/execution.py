@@ -48,19 +48,30 @@ class Execution:
         if kind in self.case.json["results"]:
             self.recorder.put(rank, step, kind, *key_and_array)
 
-    def put_gradients(self, step):
+    def parameters(self):
+        """Yields (rank, name, array): a parameter once for each rank, which may have it in several stages."""
+        found = {}
         for copy in self.copies.values():
-            for name in copy.shapes.keys() & self.gradients.keys():
-                self.put(copy.rank, step, "grad", None, None, name, self.gradients[name])
+            for name, x in copy.parameters().items():
+                if (copy.rank, name) not in found:
+                    found[copy.rank, name] = x
+                    yield copy.rank, name, x
+                elif np.asarray(x).tobytes() != np.asarray(found[copy.rank, name]).tobytes():
+                    raise ValueError(f"the copies of {name} on rank {copy.rank} differ")
+
+    def put_gradients(self, step):
+        for rank, name, _ in self.parameters():
+            if name in self.gradients:
+                self.put(rank, step, "grad", None, None, name, self.gradients[name])
 
     def put_state(self, step):
         for copy in self.copies.values():
             for name, x in copy.buffers.items():
                 self.put(copy.rank, step, "buffer", None, None, name, x)
-            for name, x in copy.parameters().items():
-                self.put(copy.rank, step, "param", None, None, name, x)
-                for entry, state in self.states[name].items():
-                    self.put(copy.rank, step, "optimizer-state", None, None, f"{name}/{entry}", state)
+        for rank, name, x in self.parameters():
+            self.put(rank, step, "param", None, None, name, x)
+            for entry, state in self.states[name].items():
+                self.put(rank, step, "optimizer-state", None, None, f"{name}/{entry}", state)
 
     def update(self, step):
         options = self.case.json["optimizer"]

@@ -26,15 +26,17 @@ def read_json(path, schema):
 
 def parse_json(text, source):
     """The value of a JSON text in UTF-8, of a str or bytes. Raises FormatError, in one line that begins with `source`, for any
-    other text, for an object that names a member twice, for values that are nested too deep, and for half of a surrogate pair,
-    which no text can have."""
+    other text, for an object that names a member twice, for values that are nested too deep, for NaN and infinity, and for half
+    of a surrogate pair, which no text can have."""
     try:
         text = text if isinstance(text, str) else text.decode()
-        value = json.loads(text, object_pairs_hook=without_repetition)
+        value = json.loads(text, object_pairs_hook=without_repetition, parse_constant=no_number)
         if SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
         return value
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise FormatError(f"{source}: not JSON that can be read here: its values are nested too deep") from None
+    except ValueError as error:
         raise FormatError(f"{source}: not JSON ({error})".replace("\n", " ")) from None
 
 
@@ -55,6 +57,10 @@ def without_repetition(pairs):
     if len(members) != len(pairs):
         raise ValueError("an object names a member twice")
     return members
+
+
+def no_number(word):
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def text(value):

@@ -174,6 +174,14 @@ class Files(unittest.TestCase):
             file.write(b'{"format": "x",' + self.contents["case.json"].lstrip()[1:])
         self.assertIn("case.json: not JSON (an object names a member twice)", self.refusal())
 
+    def test_values_that_are_not_of_json(self):
+        begin = self.contents["case.json"].lstrip()[1:]
+        for value, said in ((b"NaN", "not JSON (NaN is no number of JSON)"), (b"-Infinity", "not JSON (-Infinity is no number of JSON)"),
+                            (b"[" * 100000 + b"]" * 100000, "not JSON that can be read here: its values are nested too deep")):
+            with open(os.path.join(self.case, "case.json"), "wb") as file:
+                file.write(b'{"format": ' + value + b"," + begin)
+            self.assertIn("case.json: " + said, self.refusal())
+
     def test_corrupt_tensor_files(self):
         whole = self.contents["tensors.safetensors"]
         (length,) = struct.unpack("<Q", whole[:8])

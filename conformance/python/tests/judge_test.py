@@ -8,6 +8,7 @@ The results are those of plumbline's runtime: right ones of exact cases; those o
 which names it.
 """
 
+import fnmatch
 import glob
 import json
 import os
@@ -142,6 +143,7 @@ class Judge(unittest.TestCase):
         for mutant in judged_mutants.listed(judged_mutants.NO_DIFFERENCE):
             with self.subTest(mutant=mutant):
                 said = report(self.run_mutant(mutant, ("exact-*", "gpipe", 2)))
+                said = [one for one in said if not any(fnmatch.fnmatch(one["case"], sums) for sums in judged_mutants.OTHER_SUMS)]
                 self.assertEqual([one["sentence"] for one in said if one["status"] not in ("pass", "unsupported")], [])
                 self.assertGreater(len(said), 100)
 

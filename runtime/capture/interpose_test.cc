@@ -4,6 +4,7 @@
 #include <ATen/ThreadLocalState.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <c10/core/InferenceMode.h>
 #include <algorithm>

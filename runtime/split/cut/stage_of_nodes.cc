@@ -3,6 +3,7 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::split {

@@ -185,9 +185,10 @@ def each_call():
 class Operators(unittest.TestCase):
     def test_the_opset_is_covered(self):
         with open(os.path.join(HERE, "..", "..", "INTERPRETING.md"), encoding="utf-8") as page:
-            opset = set(re.findall(r"^\| `(aten::[^`]*)` \|", page.read(), re.M))
-        for of in OPERATORS, REFERENCES, CALLS:
-            self.assertEqual(set(of), opset)
+            opset = set(re.findall(r"^\| `((?:aten|plumbline)::[^`]*)` \|", page.read(), re.M))
+        self.assertEqual(set(OPERATORS), opset)
+        for of in REFERENCES, CALLS:
+            self.assertEqual({*of, "plumbline::gradient_hook"}, opset)
 
     def test_values(self):
         """No element has more than 1000 roundings, nor terms of more than about the largest element."""
@@ -244,6 +245,19 @@ class Operators(unittest.TestCase):
         self.assertEqual(slope("aten::abs"), [-1, 0, 1])
         self.assertEqual(slope("aten::relu"), [0, 0, 1])
         self.assertEqual(slope("aten::detach"), [0, 0, 0])
+
+    def test_a_hook_on_a_value(self):
+        """It changes the sum over all uses, once, and not the value."""
+        hook = functools.partial(OPERATORS["plumbline::gradient_hook"], "F64")
+        x, weights = jnp.asarray([1.0, 2.0, 3.0, 4.0]), jnp.asarray([1.0, -3.0, 5.0, -0.5])
+        for factor, limit, expected in ((2.0, float("inf"), [8, -24, 40, -4]), (0.5, 3.0, [2, -3, 3, -1])):
+
+            def used_twice(x):
+                value = hook(self=x * 1.0, factor=factor, limit=limit)
+                return jnp.sum(weights * value) + jnp.sum(3 * weights * value)
+
+            self.assertEqual(float(used_twice(x)), float(4 * (weights * x).sum()))
+            self.assertEqual(jax.grad(used_twice)(x).tolist(), expected)
 
     def test_sums_of_sixteen_bits_are_rounded_once(self):
         """Of so many ones a sum with a rounding at each term would stop at 256, or at 2048."""

@@ -6,9 +6,9 @@ import json
 
 import jax
 
-from . import attention, elementwise, indexing, normalization, products, recurrent, shapes, sums, windows
+from . import attention, elementwise, indexing, normalization, products, recurrent, shapes, sums, value_hooks, windows
 
-FAMILIES = (elementwise, sums, shapes, indexing, products, windows, normalization, attention, recurrent)
+FAMILIES = (elementwise, sums, shapes, indexing, products, windows, normalization, attention, recurrent, value_hooks)
 OPERATORS = {name: operator for family in FAMILIES for name, operator in family.OPERATORS.items()}
 
 

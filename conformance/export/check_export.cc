@@ -99,7 +99,7 @@ void check_form(const fs::path& path, const JsonPlace& said, const JsonPlace& se
            {seed, file["seed"]},
        })
     if (manifest.json() != of_case.json())
-      of_case.refuse("is " + of_case.json().dump() + ", but " + manifest.json().dump() + " in manifest.json");
+      of_case.refuse("is " + excerpt(of_case.json()) + ", but " + excerpt(manifest.json()) + " in manifest.json");
 }
 
 }  // namespace

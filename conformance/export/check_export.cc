@@ -89,17 +89,19 @@ void check_file(const fs::path& folder, const fs::path& below, const JsonPlace& 
 /// The manifest must describe a case as its case.json does.
 void check_form(const fs::path& path, const JsonPlace& said, const JsonPlace& seed) {
   const nlohmann::json json = parse_json(read_file(path), path.string());
-  const JsonPlace file(json, path.string());
-  for (const auto& [manifest, of_case] : {
-           std::pair{said["id"], file["id"]},
-           {said["truth"], file["truth"]},
-           {said["schedule"], file["schedule"]["name"]},
-           {said["ranks"], file["mesh"]["pp"]},
-           {said["stages"], file["stages"]},
-           {seed, file["seed"]},
+  const JsonPlace file(json, path.string()), mesh = file["mesh"];
+  for (const auto& [of_case, in_manifest] : {
+           std::pair{file["id"], said["id"]},
+           {file["truth"], said["truth"]},
+           {file["schedule"]["name"], said["schedule"]},
+           {file["stages"], said["stages"]},
+           {file["seed"], seed},
        })
-    if (manifest.json() != of_case.json())
-      of_case.refuse("is " + excerpt(of_case.json()) + ", but " + excerpt(manifest.json()) + " in manifest.json");
+    if (in_manifest.json() != of_case.json())
+      of_case.refuse("is " + excerpt(of_case.json()) + ", but " + excerpt(in_manifest.json()) + " in manifest.json");
+  if (const int64_t ranks = mesh["pp"].integer(1, 1 << 20) * mesh["dp"].integer(1, 1 << 20);
+      said["ranks"].json() != ranks)
+    mesh.refuse("has " + std::to_string(ranks) + " ranks, but " + excerpt(said["ranks"].json()) + " in manifest.json");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class CheckExport : public ::testing::Test {
  protected:
   void SetUp() override {
-    export_cases({.cases = {find_case("exact-mlp-sum"), find_case("exact-tied")},
+    export_cases({.cases = {find_case("exact-mlp-sum"), find_case("exact-tied"), find_case("exact-dp-mlp")},
                   .schedules = {ChosenSchedule{"gpipe", ""}},
                   .ranks = 2,
                   .expected = true,
@@ -58,8 +58,8 @@ class CheckExport : public ::testing::Test {
 TEST_F(CheckExport, AnExportIsAccepted) {
   const ExportCheck check = check_export(folder_.path());
   EXPECT_TRUE(check.problems.empty()) << check.problems.front();
-  EXPECT_EQ(check.cases, 2u);
-  EXPECT_EQ(check.files, 12u);
+  EXPECT_EQ(check.cases, 3u);
+  EXPECT_EQ(check.files, 18u);
 }
 
 TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {
@@ -118,7 +118,7 @@ TEST_F(CheckExport, AManifestOfNoCaseAndOneWithACaseTwiceAreRefused) {
   manifest["cases"].push_back(manifest["cases"][0]);
   write_file(folder_ / "manifest.json", manifest.dump());
   testing::expect_line(testing::refusal([&] { check_export(folder_.path()); }),
-                       (folder_ / "manifest.json").string() + ": cases[2].folder", "appears twice");
+                       (folder_ / "manifest.json").string() + ": cases[3].folder", "appears twice");
   manifest["cases"] = nlohmann::json::array();
   write_file(folder_ / "manifest.json", manifest.dump());
   testing::expect_line(testing::refusal([&] { check_export(folder_.path()); }),
@@ -131,7 +131,7 @@ TEST_F(CheckExport, AManifestThatDescribesACaseOtherwiseIsNamed) {
            {"id", "exact-mlp-mean", R"(id: is "exact-mlp-sum", but "exact-mlp-mean")"},
            {"truth", "bounded", R"(truth: is "exact", but "bounded")"},
            {"schedule", "1f1b", R"(schedule.name: is "gpipe", but "1f1b")"},
-           {"ranks", 3, "mesh.pp: is 2, but 3"},
+           {"ranks", 3, "mesh: has 2 ranks, but 3"},
            {"stages", 4, "stages: is 2, but 4"},
        }) {
     nlohmann::json manifest = nlohmann::json::parse(good);

@@ -218,6 +218,11 @@ class Numbers(unittest.TestCase):
                          "schedule) PyTorch's `PipelineStage` accepts 13; in 2 of these one of the bugs occurs. These runs are of "
                          '3 May 2020, when the corpus had 12 cases; the picture is of 4 May 2020, with 100. Today it has 11: '
                          '9 exact, 2 bounded.')
+        same = generated.found_in_pytorch(RESULTS, HALL, ENGINES.replace('4 May 2020', '3 May 2020'), {'exact': 9})
+        self.assertIn('the picture is of 3 May 2020, with 100', ' '.join(same.split()))
+        of_one_day = RESULTS.replace('core, 12', 'core, 100').replace('3 May 2020', '4 May 2020')
+        self.assertIn('These runs and those of the picture are of 4 May 2020, when the corpus had 100 cases. Today it has 9',
+                      ' '.join(generated.found_in_pytorch(of_one_day, HALL, ENGINES, {'exact': 9}).split()))
 
     def test_cases_are_counted_by_truth(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -26,10 +26,18 @@ def found_in_pytorch(page, hall, engines, truths):
         f'script alone the other {count - with_case}; {left_to_user} of the {count} is a sum that PyTorch leaves to its user.'
         f'{found_elsewhere(bugs)}',
         f'Of {row["runs"]} runs on two ranks (a run is a case under a schedule) PyTorch\'s `PipelineStage` accepts {accepted}; in '
-        f'{row["waived"]} of these one of the bugs occurs. These runs are of {row["recorded"]}, when the corpus had '
-        f'{row["cases"].split()[-1]} cases; the picture is of {results.date_of(engines)}, with {results.cases_of(engines)}. Today it has {sum(truths.values())}: '
+        f'{row["waived"]} of these one of the bugs occurs. {when_recorded(row, engines)}. Today it has {sum(truths.values())}: '
         f'{", ".join(f"{number} {truth}" for truth, number in truths.items())}.']
     return '\n\n'.join('\n'.join(textwrap.wrap(words, 122, break_on_hyphens=False, break_long_words=False)) for words in paragraphs)
+
+
+def when_recorded(row, engines):
+    """When the runs of a row of docs/torch_pipelining.md and the picture of docs/engines.md were made, and of how many cases."""
+    runs = row['recorded'], row['cases'].split()[-1]
+    picture = results.date_of(engines), str(results.cases_of(engines))
+    if runs == picture:
+        return f'These runs and those of the picture are of {runs[0]}, when the corpus had {runs[1]} cases'
+    return f'These runs are of {runs[0]}, when the corpus had {runs[1]} cases; the picture is of {picture[0]}, with {picture[1]}'
 
 
 def found_elsewhere(bugs):

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "conformance/mutants/kill_matrix.h"
 #include "conformance/mutants/killers_path.h"
 

@@ -60,7 +60,7 @@ class Execution:
                     raise ValueError(f"the copies of {name} on rank {copy.rank} differ")
 
     def put_gradients(self, step):
-        for rank, name, _ in self.parameters():
+        for rank, name in dict.fromkeys((copy.rank, name) for copy in self.copies.values() for name in copy.shapes):
             if name in self.gradients:
                 self.put(rank, step, "grad", None, None, name, self.gradients[name])
 

@@ -73,10 +73,11 @@ void read_file_of_case(const fs::path& path, const std::string& bytes) {
   }
 }
 
-void check_file(const fs::path& folder, const fs::path& below, const JsonPlace& pinned) {
+/// Returns the file's bytes.
+std::string check_file(const fs::path& folder, const fs::path& below, const JsonPlace& pinned) {
   const fs::path path = folder / below;
   if (!fs::exists(path)) throw InputError(path.string() + ": does not exist");
-  const std::string bytes = read_file(RegularFile(folder, below));
+  std::string bytes = read_file(RegularFile(folder, below));
   read_file_of_case(path, bytes);
   const int64_t size = pinned["bytes"].integer(0);
   if (std::cmp_not_equal(bytes.size(), size))
@@ -84,11 +85,12 @@ void check_file(const fs::path& folder, const fs::path& below, const JsonPlace& 
                      " in manifest.json");
   if (sha256(bytes) != pinned["sha256"].text())
     throw InputError(path.string() + ": changed since the export (its SHA-256 differs from that in manifest.json)");
+  return bytes;
 }
 
 /// The manifest must describe a case as its case.json does.
-void check_form(const fs::path& path, const JsonPlace& said, const JsonPlace& seed) {
-  const nlohmann::json json = parse_json(read_file(path), path.string());
+void check_form(const fs::path& path, const std::string& bytes, const JsonPlace& said, const JsonPlace& seed) {
+  const nlohmann::json json = parse_json(bytes, path.string());
   const JsonPlace file(json, path.string()), mesh = file["mesh"];
   for (const auto& [of_case, in_manifest] : {
            std::pair{file["id"], said["id"]},
@@ -125,8 +127,8 @@ ExportCheck check_export(const fs::path& folder) {
       const fs::path file = at / plain_path(files, name);
       pinned_files.insert(file);
       try {
-        check_file(folder, file.lexically_relative(folder), files[name.c_str()]);
-        if (name == "case.json") check_form(file, c, manifest["seed"]);
+        const std::string bytes = check_file(folder, file.lexically_relative(folder), files[name.c_str()]);
+        if (name == "case.json") check_form(file, bytes, c, manifest["seed"]);
       } catch (const Error& error) {
         check.problems.push_back(error.what());
       }

@@ -67,6 +67,7 @@ reference::Case register_case(const std::function<OwnModel()>& make, const HoldO
         for (size_t i = 0; i < options.inputs.size(); ++i) model.input_names.push_back("input" + std::to_string(i));
         model.input_chunks = chunks;
         model.split_points = options.split;
+        model.compared_outputs = std::max<int>(1, static_cast<int>(options.target.size()));
         return model;
       },
       [options](reference::Dtype, int, uint64_t, int) { return models::Batch{options.inputs, options.target}; });

@@ -26,6 +26,7 @@
 #include "reference/case.h"
 #include "runtime/capture/call.h"
 #include "runtime/microbatch/chunk_spec.h"
+#include "runtime/microbatch/targets.h"
 
 namespace plumbline::conformance {
 
@@ -34,7 +35,8 @@ struct HoldOptions {
   std::vector<std::string> split;
   /// The batch, which every step uses. Floating-point inputs are float32 or bfloat16.
   std::vector<at::Tensor> inputs;
-  at::Tensor target = {};  ///< required by LossKind::Mse and LossKind::CrossEntropy
+  /// Required by LossKind::Mse and LossKind::CrossEntropy: a tensor for output 0, or one for each of the first outputs.
+  Targets target = {};
   reference::LossSpec loss = {};
   /// How each input is divided into micro-batches; inputs without an entry are divided along dimension 0.
   std::vector<microbatch::ChunkSpec> chunks = {};

@@ -8,6 +8,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -41,37 +42,43 @@ at::Tensor own_loss(const LossSpec& spec, const at::Tensor& output, const at::Te
   throw Error("unknown loss");
 }
 
-}  // namespace
-
-at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const at::Tensor& target,
-                        double divisor) {
-  at::Tensor loss = own_loss(spec, outputs.at(0), target);
-  if (spec.auxiliary == AuxiliaryLosses::Added)
-    for (size_t i = 1; i < outputs.size(); ++i)
-      if (outputs[i].defined()) loss = at::add(loss, outputs[i]);
-  return divisor == 1.0 ? loss : at::div(loss, divisor);
-}
-
-double loss_divisor(const Case& c, const at::Tensor& batch_target) {
-  double divisor = c.division == Division::User ? c.microbatches : 1.0;
-  if (c.loss.reduction == Reduction::BatchMean && batch_target.defined())
-    divisor *= counted_targets(c.loss, batch_target);
-  return divisor;
-}
-
-bool has_loss(const LossSpec& spec, const at::Tensor& target) {
-  return target.defined() || spec.kind == LossKind::Sum || spec.kind == LossKind::Output;
-}
-
-bool counts_targets(const LossSpec& spec) { return spec.ignores_targets || spec.class_weights; }
-
-double counted_targets(const LossSpec& spec, const at::Tensor& target) {
+double counted(const LossSpec& spec, const at::Tensor& target) {
   if (spec.kind != LossKind::CrossEntropy) return static_cast<double>(target.numel());
   const at::Tensor classes = target.cpu().contiguous();
   const std::span<const int64_t> indices(classes.const_data_ptr<int64_t>(), classes.numel());
   double count = 0;
   for (int64_t index : indices)
     if (index != kIgnoredTarget) count += spec.class_weights ? class_weight(index) : 1.0;
+  return count;
+}
+
+}  // namespace
+
+at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const Targets& targets,
+                        double divisor) {
+  at::Tensor loss = own_loss(spec, outputs.at(0), targets.defined() ? targets[0] : at::Tensor());
+  for (size_t i = 1; i < targets.size(); ++i) loss = at::add(loss, own_loss(spec, outputs.at(i), targets[i]));
+  if (spec.auxiliary == AuxiliaryLosses::Added)
+    for (size_t i = std::max<size_t>(targets.size(), 1); i < outputs.size(); ++i)
+      if (outputs[i].defined()) loss = at::add(loss, outputs[i]);
+  return divisor == 1.0 ? loss : at::div(loss, divisor);
+}
+
+double loss_divisor(const Case& c, const Targets& of_batch) {
+  double divisor = c.division == Division::User ? c.microbatches : 1.0;
+  if (c.loss.reduction == Reduction::BatchMean && of_batch.defined()) divisor *= counted_targets(c.loss, of_batch);
+  return divisor;
+}
+
+bool has_loss(const LossSpec& spec, const Targets& targets) {
+  return targets.defined() || spec.kind == LossKind::Sum || spec.kind == LossKind::Output;
+}
+
+bool counts_targets(const LossSpec& spec) { return spec.ignores_targets || spec.class_weights; }
+
+double counted_targets(const LossSpec& spec, const Targets& targets) {
+  double count = 0;
+  for (const at::Tensor& target : targets) count += counted(spec, target);
   return count;
 }
 

@@ -64,6 +64,18 @@ TEST(Loss, AddsAuxiliaryLossesAndDividesEverything) {
   EXPECT_EQ(compute_loss(spec, outputs, {}, 4).item<float>(), 6);
 }
 
+TEST(Loss, SeveralTargetsAreEachComparedWithTheirOutput) {
+  LossSpec spec{.kind = LossKind::Mse};
+  const std::vector<at::Tensor> outputs = {at::full({2}, 3.0), at::full({3}, 5.0), at::tensor(7.0)};
+  const Targets targets = {at::full({2}, 1.0), at::full({3}, 4.0)};
+  EXPECT_EQ(compute_loss(spec, outputs, targets).item<float>(), 2 * 4 + 3 * 1);
+  spec.auxiliary = AuxiliaryLosses::Added;
+  EXPECT_EQ(compute_loss(spec, outputs, targets).item<float>(), 2 * 4 + 3 * 1 + 7);
+  spec.reduction = Reduction::Mean;
+  EXPECT_EQ(compute_loss(spec, outputs, targets).item<float>(), 4 + 1 + 7);
+  EXPECT_EQ(counted_targets(spec, targets), 5);
+}
+
 TEST(Loss, TheDivisorIsTheUsers) {
   Case c;
   c.microbatches = 4;

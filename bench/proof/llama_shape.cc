@@ -117,7 +117,7 @@ void add_llama(const std::string& name, const LlamaShape& shape) {
     const at::ScalarType type = reference::scalar_type(dtype);
     return models::Batch{.inputs = {proof::hollow_tensor(places, at::kLong), proof::hollow_tensor(angles, type),
                                     proof::hollow_tensor(angles, type)},
-                         .target = proof::hollow_tensor(places, at::kLong)};
+                         .targets = proof::hollow_tensor(places, at::kLong)};
   };
   models::add_model(name, make_model, make_batch);
 }

@@ -40,9 +40,9 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     if (case_.whole_gradients)
       for (at::Tensor& input : inputs) make_leaf(input);
     if (case_.keyword_inputs)
-      record(engine_.train({}, named(inputs), batch.target));
+      record(engine_.train({}, named(inputs), batch.targets));
     else
-      record(engine_.train(inputs, batch.target));
+      record(engine_.train(inputs, batch.targets));
     if (case_.whole_gradients) put_input_gradients(-1, inputs);
   }
   void evaluate(int step, const models::Batch& given) override {
@@ -51,7 +51,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     if (case_.divided)
       record(engine_.evaluate(microbatches_of(batch, /*training=*/false)));
     else
-      record(engine_.evaluate(batch.inputs, batch.target));
+      record(engine_.evaluate(batch.inputs, batch.targets));
   }
   void zero_grad() override { engine_.zero_grad(); }
   void set_trainable(const std::string& pattern, bool trainable) override {
@@ -82,14 +82,14 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     if (device_.is_cpu()) return batch;
     for (at::Tensor& input : batch.inputs)
       if (input.defined()) input = input.to(device_);
-    if (batch.target.defined()) batch.target = batch.target.to(device_);
+    batch.targets = batch.targets.map([&](const at::Tensor& target) { return target.to(device_); });
     for (models::Batch& part : batch.parts) part = there(std::move(part));
     return batch;
   }
 
   void begin(int step, const models::Batch& batch) {
     step_ = step;
-    divisor_ = reference::loss_divisor(case_, batch.target);
+    divisor_ = reference::loss_divisor(case_, batch.targets);
   }
 
   static schedule::Schedule schedule(const EngineCaseOptions& options) {
@@ -114,15 +114,15 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     engine.input_names = model_.input_names;
     engine.input_chunks = model_.input_chunks;
     engine.target_chunk = model_.target_chunk;
-    engine.loss = [this](const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-      return reference::has_loss(case_.loss, target) ? reference::compute_loss(case_.loss, outputs, target, divisor_)
-                                                     : at::Tensor();
+    engine.loss = [this](const std::vector<at::Tensor>& outputs, const Targets& targets) {
+      return reference::has_loss(case_.loss, targets) ? reference::compute_loss(case_.loss, outputs, targets, divisor_)
+                                                      : at::Tensor();
     };
     engine.local_loss = [this](const at::Tensor& loss) { return divisor_ == 1.0 ? loss : at::div(loss, divisor_); };
     engine.loss_scale = case_.optimizer.loss_scale;
     engine.mean_loss = case_.loss.reduction == reference::Reduction::Mean && !case_.loss.equal_weights;
     if (reference::counts_targets(case_.loss))
-      engine.mean_count = [this](const at::Tensor& target) { return reference::counted_targets(case_.loss, target); };
+      engine.mean_count = [this](const Targets& targets) { return reference::counted_targets(case_.loss, targets); };
     engine.divide_by_microbatches = case_.division == reference::Division::Engine;
     engine.seed = options.seed;
     engine.timeout = options.timeout;
@@ -162,11 +162,11 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     for (const models::Batch& part : batch.parts) {
       divided.inputs.push_back(
           case_.keyword_inputs ? microbatch::bind_inputs(model_.input_names, {}, named(part.inputs)) : part.inputs);
-      divided.targets.push_back(part.target);
+      divided.targets.push_back(part.targets);
     }
     if (batch.parts.empty())
       divided = {microbatch::split_inputs(model_.input_names, batch.inputs, model_.input_chunks, case_.microbatches),
-                 microbatch::split_target(batch.target, case_.microbatches, model_.target_chunk)};
+                 microbatch::split_targets(batch.targets, case_.microbatches, model_.target_chunk)};
     for (size_t m = 0; training && m < divided.inputs.size(); ++m)
       if (reference::requires_gradients(case_, static_cast<int>(m)))
         for (at::Tensor& input : divided.inputs[m]) make_leaf(input);

@@ -128,7 +128,7 @@ Measured run_steps(engine::Engine& engine, const models::Batch& batch, int steps
     engine.zero_grad();
     transport::barrier(transport, transport::Deadline::after(timeout));
     const double busy_before = busy ? *busy : 0, posting_before = transport.posting();
-    engine::StepResult step = engine.train(batch.inputs, batch.target);
+    engine::StepResult step = engine.train(batch.inputs, batch.targets);
     if (i < kWarmUpSteps) continue;
     measured.steps.push_back(step.times);
     measured.posting.push_back(transport.posting() - posting_before);
@@ -157,7 +157,7 @@ nlohmann::json count_memory(engine::Engine& engine, const models::Batch& batch, 
   engine.zero_grad();
   testing::AllocationCount count;
   watched.memory = &count;
-  engine.train(batch.inputs, batch.target);
+  engine.train(batch.inputs, batch.targets);
   watched.memory = nullptr;
   size_t gradients = 0;
   for (const auto& [stage, state] : engine.states())

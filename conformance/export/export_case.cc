@@ -105,14 +105,14 @@ class CaseFiles {
   void batch_step(int number, const reference::Step& todo, Json& json) {
     const bool training = todo.kind == reference::StepKind::Train;
     models::Batch batch = models::make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
-    if (!todo.has_target) models::drop_target(batch);
+    if (!todo.has_target) models::drop_targets(batch);
     add_batch(number, batch, "");
     for (size_t m = 0; m < batch.parts.size(); ++m) add_batch(number, batch.parts[m], "/" + std::to_string(m));
-    const at::Tensor& target = batch.parts.empty() ? batch.target : batch.parts.front().target;
-    json["target"] = target.defined();
-    json["loss"] = reference::has_loss(case_.loss, target);
+    const Targets& targets = batch.parts.empty() ? batch.targets : batch.parts.front().targets;
+    json["target"] = targets.defined();
+    json["loss"] = reference::has_loss(case_.loss, targets);
     // Members with a default are left out where they have it: older readers then take older cases.
-    if (const double divisor = reference::loss_divisor(case_, batch.target); divisor != 1.0)
+    if (const double divisor = reference::loss_divisor(case_, batch.targets); divisor != 1.0)
       json["loss_divisor"] = divisor;
     const std::vector<ProgramUse> uses = programs_.use(batch, training);
     json["microbatches"] = Json::array();
@@ -133,7 +133,10 @@ class CaseFiles {
       if (batch.inputs[i].defined())
         tensors_.emplace(prefix + "input/" + programs_.model().input_names.at(i) + of_part,
                          graph::to_host(batch.inputs[i]));
-    if (batch.target.defined()) tensors_.emplace(prefix + "target" + of_part, graph::to_host(batch.target));
+    for (size_t i = 0; i < batch.targets.size(); ++i)
+      tensors_.emplace(prefix + "target" +
+                           (batch.targets.size() == 1 ? "" : "/" + models::output_name(programs_.model(), i)) + of_part,
+                       graph::to_host(batch.targets[i]));
   }
 
   Json inputs_json() const {
@@ -144,17 +147,17 @@ class CaseFiles {
     return inputs;
   }
 
-  /// The structure of the model's result, with the names of its outputs in their places.
-  Json outputs_json(const graph::OutputTree& tree) const {
+  /// The nesting of the model's outputs or targets, with the names of the outputs in their places.
+  Json nested_json(const graph::OutputTree& tree) const {
     if (tree.kind == graph::OutputTree::Kind::Value)
       return models::output_name(programs_.model(), static_cast<size_t>(tree.output));
     const bool is_dict = tree.kind == graph::OutputTree::Kind::Dict;
     Json json = is_dict ? Json::object() : Json::array();
     for (size_t i = 0; i < tree.items.size(); ++i) {
       if (is_dict)
-        json[tree.keys[i]] = outputs_json(tree.items[i]);
+        json[tree.keys[i]] = nested_json(tree.items[i]);
       else
-        json.push_back(outputs_json(tree.items[i]));
+        json.push_back(nested_json(tree.items[i]));
     }
     return json;
   }
@@ -192,20 +195,21 @@ class CaseFiles {
                  {"reduction", case_.loss.reduction == reference::Reduction::Mean ? "mean" : "sum"},
                  {"ignored_target", case_.loss.ignores_targets ? Json(reference::kIgnoredTarget) : Json(nullptr)}};
     if (case_.loss.class_weights) {
-      const models::Model& model = programs_.model();
       const models::Batch batch = models::make_batch(case_, case_.rows, seed_, 0);
-      const int64_t classes = model.forward(batch.inputs).at(0).size(-1);
+      const int64_t classes = programs_.model().forward(batch.inputs).at(0).size(-1);
       for (int64_t i = 0; i < classes; ++i) json["class_weights"].push_back(reference::class_weight(i));
     }
-    if (case_.loss.auxiliary == reference::AuxiliaryLosses::Added) json["added"] = auxiliary_names();
+    const models::Model& model = programs_.model();
+    if (model.compared_outputs > 1) json["outputs"] = names_of_outputs(0, model.compared_outputs);
+    if (case_.loss.auxiliary == reference::AuxiliaryLosses::Added)
+      json["added"] = names_of_outputs(1, 1 + model.auxiliary_losses);
     return json;
   }
 
-  /// The names of the outputs that are auxiliary losses.
-  Json auxiliary_names() const {
+  /// From number `begin` to before `end`.
+  Json names_of_outputs(int begin, int end) const {
     Json names = Json::array();
-    for (int i = 1; i <= programs_.model().auxiliary_losses; ++i)
-      names.push_back(models::output_name(programs_.model(), static_cast<size_t>(i)));
+    for (int i = begin; i < end; ++i) names.push_back(models::output_name(programs_.model(), static_cast<size_t>(i)));
     return names;
   }
 
@@ -263,8 +267,9 @@ class CaseFiles {
     json["microbatches"] = case_.microbatches;
     json["inputs"] = inputs_json();
     if (const graph::OutputTree& outputs = programs_.model().outputs; outputs.kind != graph::OutputTree::Kind::Value)
-      json["outputs"] = outputs_json(outputs);
+      json["outputs"] = nested_json(outputs);
     json["target"] = chunk_json(programs_.model().target_chunk);
+    if (programs_.model().compared_outputs > 1) json["targets"] = nested_json(programs_.model().targets);
     json["keyword_inputs"] = case_.keyword_inputs;
     json["input_gradients"] = case_.input_gradients;
     if (case_.whole_gradients) json["whole_gradients"] = true;

@@ -10,6 +10,8 @@
 #include "conformance/export/opset.h"
 #include "conformance/protocol/report_folder.h"
 #include "conformance/run/export_job.h"
+#include "reference/models/zoo.h"
+#include "runtime/graph/host_tensors.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
@@ -154,6 +156,26 @@ TEST(ExportCase, ADictIsDescribedAndItsOutputsAreNamed) {
   const reference::Case& plain = find_case("exact-multi-io");
   export_case(plain, gpipe(plain, 2), 1, folder.path());
   EXPECT_FALSE(read(folder / "case.json").contains("outputs"));
+}
+
+TEST(ExportCase, SeveralTargetsHaveTheNamesOfTheirOutputs) {
+  const reference::Case& c = find_case("exact-heads");
+  const TemporaryFolder folder;
+  export_case(c, gpipe(c, 2), 1, folder.path());
+  const UnorderedJson exported = read(folder / "case.json");
+  EXPECT_EQ(exported["targets"], UnorderedJson::parse(R"({"scores": ["scores.0", "scores.1"], "boxes": "boxes"})"));
+  EXPECT_EQ(exported["loss"]["outputs"], UnorderedJson::parse(R"(["boxes", "scores.0", "scores.1"])"));
+  const TensorMap tensors = read_tensors(RegularFile(folder / "tensors.safetensors"));
+  const Targets targets = models::make_batch(c, c.rows, 1, 0).targets;
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string name = exported["loss"]["outputs"][i];
+    EXPECT_EQ(tensors.at("step/0/target/" + name), graph::to_host(targets[i])) << name;
+  }
+  EXPECT_FALSE(tensors.contains("step/0/target"));
+
+  const reference::Case& divided = find_case("exact-heads-divided");
+  export_case(divided, gpipe(divided, 2), 1, folder.path());
+  EXPECT_TRUE(read_tensors(RegularFile(folder / "tensors.safetensors")).contains("step/0/target/scores.1/3"));
 }
 
 TEST(ExportCase, OneSharedParameterAndAllItsStages) {

@@ -241,7 +241,7 @@ std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) cons
   std::vector<double> counts(uses.size(), 1.0);
   for (size_t m = 0; m < uses.size(); ++m) {
     if (reference::counts_targets(case_.loss)) {
-      counts[m] = reference::counted_targets(case_.loss, uses[m].target);
+      counts[m] = reference::counted_targets(case_.loss, uses[m].targets);
       continue;
     }
     for (size_t i = uses[m].inputs.size(); i-- > 0;)
@@ -256,7 +256,7 @@ std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool trainin
   std::vector<ProgramUse> uses(count);
   for (size_t m = 0; m < batch.parts.size(); ++m) {
     uses[m].inputs = batch.parts[m].inputs;
-    uses[m].target = batch.parts[m].target;
+    uses[m].targets = batch.parts[m].targets;
   }
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
     const microbatch::ChunkSpec& spec = model_.input_chunks.at(i);
@@ -270,8 +270,9 @@ std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool trainin
     if (reference::requires_gradients(case_, m))
       for (at::Tensor& input : uses[m].inputs)
         if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
-  if (batch.target.defined())
-    for (int m = 0; m < count; ++m) uses[m].target = at::tensor_split(batch.target, count, model_.target_chunk.dim)[m];
+  for (int m = 0; batch.parts.empty() && m < count; ++m)
+    uses[m].targets = batch.targets.map(
+        [&](const at::Tensor& target) { return at::tensor_split(target, count, model_.target_chunk.dim)[m]; });
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
   if (!training) return uses;
   if (case_.loss.reduction == reference::Reduction::Mean && !case_.loss.equal_weights) {

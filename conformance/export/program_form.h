@@ -30,7 +30,7 @@ struct Program {
 struct ProgramUse {
   int program = 0;                 ///< index in ProgramSet::programs()
   std::vector<at::Tensor> inputs;  ///< pieces of the batch's inputs; undefined: None
-  at::Tensor target;               ///< undefined without a target
+  Targets targets;
   /// The factor of the micro-batch's mean loss: 1 for micro-batches of equal size, and for a sum.
   double loss_weight = 1.0;
 };

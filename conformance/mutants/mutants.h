@@ -50,8 +50,8 @@ namespace need {
 extern const Need training, halves, several_microbatches, buffers, random_layers, shared_parameters, uneven_rows,
     mean_loss, sum_loss, optimizer, evaluation, evaluation_after_training, several_evaluations, several_trainings,
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
-    local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded, offloads,
-    groups, plain_accumulation, accumulation_hooks, value_hooks, weight_closures, divided, whole_gradients,
+    several_targets, local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded,
+    offloads, groups, plain_accumulation, accumulation_hooks, value_hooks, weight_closures, divided, whole_gradients,
     some_gradients, early_exits, complex_numbers, conjugated_numbers;
 }  // namespace need
 

@@ -1,9 +1,13 @@
 // Models whose outputs are a dict: one nested, with a key whose value is None and with the loss's key in the middle;
-// one that computes its loss itself and returns it with the loss's input.
+// one that computes its loss itself and returns it with the loss's input; one with several heads, whose outputs are
+// compared each with a target of its own.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
+
+#include <algorithm>
+#include <iterator>
 
 #include "reference/models/parts/parts.h"
 
@@ -31,6 +35,13 @@ Tensors nested(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, late), early, at::Tensor(), middle, at::sum(late, 1)};
 }
 
+/// The heads of the last three parts, in the order of the dict of outputs.
+Tensors heads(Parts& net, const Tensors& in) {
+  const at::Tensor trunk = net.chain(0, 4, in[0]);
+  const at::Tensor first = net.chain(5, 5, trunk), second = net.chain(6, 6, trunk);
+  return {net.chain(7, 7, trunk), first, second};
+}
+
 /// The target is negated, so that no operation subtracts.
 Tensors with_loss(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 7, in[0]);
@@ -55,6 +66,14 @@ std::vector<Family> dict_families() {
                             .inputs = {{"x", Values}, {"minus_target", Target}},
                             .has_target = false,
                             .outputs = dict({"logits", "loss"}, {value(1), value(0)})}));
+  // The targets are in another order than the outputs: an engine has to join them by their keys.
+  std::vector<Family> with_heads =
+      twins({.name = "heads",
+             .forward = heads,
+             .outputs = dict({"boxes", "scores"}, {value(0), list({value(1), value(2)})}),
+             .compared_outputs = 3,
+             .targets = dict({"scores", "boxes"}, {list({value(1), value(2)}), value(0)})});
+  std::ranges::move(with_heads, std::back_inserter(all));
   return all;
 }
 

@@ -92,8 +92,11 @@ std::vector<reference::LossKind> losses_of(const std::string& name) {
   return {reference::LossKind::Sum, reference::LossKind::Mse};
 }
 
-at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target, reference::LossKind kind) {
-  return kind == reference::LossKind::Sum ? output.sum() : at::mse_loss(output, target, at::Reduction::Sum);
+at::Tensor loss_of(const std::vector<at::Tensor>& outputs, const Targets& targets, reference::LossKind kind) {
+  if (kind == reference::LossKind::Sum) return outputs[0].sum();
+  at::Tensor loss = at::mse_loss(outputs[0], targets[0], at::Reduction::Sum);
+  for (size_t i = 1; i < targets.size(); ++i) loss = loss + at::mse_loss(outputs[i], targets[i], at::Reduction::Sum);
+  return loss;
 }
 
 /// The largest value in forward and backward on absolute values.
@@ -107,11 +110,11 @@ Extremes worst(const std::string& name, reference::Dtype values_of, reference::L
   }
   for (at::Tensor& input : batch.inputs)
     if (input.defined() && input.is_floating_point()) input = input.to(at::kDouble).abs();
-  const at::Tensor target = batch.target.defined() ? -batch.target.to(at::kDouble).abs()  // output - target adds
-                                                   : at::Tensor();
+  // Output - target adds.
+  const Targets targets = batch.targets.map([](const at::Tensor& target) { return -target.to(at::kDouble).abs(); });
   Extremes extremes;
   const Watch watch(extremes);
-  loss_of(model.forward(batch.inputs)[0], target, kind).backward();
+  loss_of(model.forward(batch.inputs), targets, kind).backward();
   for (const at::Tensor& parameter : model.module->parameters()) {
     if (!parameter.grad().defined()) continue;
     const double largest = parameter.grad().abs().max().item<double>();
@@ -147,7 +150,7 @@ void expect_whole_and_dense(const std::string& name, reference::Dtype dtype, ref
   const Model model = make_model(name, dtype, seed);
   const Batch batch = make_batch(name, dtype, rows, seed, 0);
   const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
-  loss_of(outputs[0], batch.target, kind).backward();
+  loss_of(outputs, batch.targets, kind).backward();
   for (const at::Tensor& output : outputs)
     if (output.defined()) {
       EXPECT_TRUE(output.eq(output.round()).all().item<bool>()) << name << " seed " << seed;
@@ -261,7 +264,7 @@ TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
     const Model whole = make_model(name, reference::Dtype::F32, 3), by_row = make_model(name, reference::Dtype::F32, 3);
     const Batch batch = make_batch(name, reference::Dtype::F32, 8, 3, 0);
     const reference::LossKind kind = losses_of(name).back();
-    loss_of(whole.forward(batch.inputs)[0], batch.target, kind).backward();
+    loss_of(whole.forward(batch.inputs), batch.targets, kind).backward();
     const reference::NamedTensors parameters = reference::first_names(by_row.module->named_parameters());
     std::vector<at::Tensor> sums(parameters.size());
     for (int64_t row = 7; row >= 0; --row) {
@@ -269,9 +272,9 @@ TEST(ExactModels, GradientsDoNotDependOnTheOrder) {
       for (size_t i = 0; i < inputs.size(); ++i)
         if (!by_row.input_chunks[i].replicate && inputs[i].defined())
           inputs[i] = inputs[i].slice(by_row.input_chunks[i].dim, row, row + 1);
-      const at::Tensor target =
-          batch.target.defined() ? batch.target.slice(by_row.target_chunk.dim, row, row + 1) : at::Tensor();
-      loss_of(by_row.forward(inputs)[0], target, kind).backward();
+      const Targets targets = batch.targets.map(
+          [&](const at::Tensor& target) { return target.slice(by_row.target_chunk.dim, row, row + 1); });
+      loss_of(by_row.forward(inputs), targets, kind).backward();
       for (size_t i = 0; i < sums.size(); ++i) {
         sums[i] = reference::sum_of(sums[i], parameters[i].second.grad());
         parameters[i].second.mutable_grad() = at::Tensor();

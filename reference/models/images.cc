@@ -135,7 +135,7 @@ Family image_family(const std::string& name) {
     const std::vector<int64_t> sizes = {rows, Net::channels, side, side};
     const int64_t max = is_narrow(dtype) ? 1 : 3;
     return Batch{.inputs = {exact_data(sizes, max, dtype, seed, step, "image")},
-                 .target = exact_data(sizes, max, dtype, seed, step, "target")};
+                 .targets = exact_data(sizes, max, dtype, seed, step, "target")};
   };
   return {name, model, batch};
 }

@@ -80,7 +80,7 @@ Model loss_inside(reference::Dtype dtype, uint64_t seed) {
 
 Batch real_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, real_width}, dtype, seed, step, "x")},
-          .target = real_data({rows, real_width}, dtype, seed, step, "target")};
+          .targets = real_data({rows, real_width}, dtype, seed, step, "target")};
 }
 
 /// In bf16 a row's sum of |outputs| is at most 8 inputs of 1 and 8 biases of 2: eight rows stay below 2^8. Inputs are
@@ -94,12 +94,12 @@ Model exact_mlp(reference::Dtype dtype, uint64_t seed) {
 Batch exact_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   const int64_t max = dtype == reference::Dtype::BF16 || dtype == reference::Dtype::F16 ? 1 : 3;
   return {.inputs = {exact_data({rows, exact_width}, max, dtype, seed, step, "x")},
-          .target = exact_data({rows, exact_width}, max, dtype, seed, step, "target")};
+          .targets = exact_data({rows, exact_width}, max, dtype, seed, step, "target")};
 }
 
 Batch loss_inside_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   const Batch batch = real_batch(dtype, rows, seed, step);
-  return {.inputs = {batch.inputs[0], batch.target}, .target = {}};
+  return {.inputs = {batch.inputs[0], batch.targets}, .targets = {}};
 }
 
 }  // namespace

@@ -82,13 +82,13 @@ at::Tensor ids(int rows, uint64_t seed, int step) {
 Batch real_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, 32}, dtype, seed, step, "x"), ids(rows, seed, step),
                      real_data({32}, dtype, seed, step, "scale")},
-          .target = real_data({rows, 32}, dtype, seed, step, "target")};
+          .targets = real_data({rows, 32}, dtype, seed, step, "target")};
 }
 
 Batch exact_batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {exact_data({rows, 8}, 3, dtype, seed, step, "x"), ids(rows, seed, step),
                      exact_data({8}, 1, dtype, seed, step, "scale")},
-          .target = exact_data({rows, 8}, 3, dtype, seed, step, "target")};
+          .targets = exact_data({rows, 8}, 3, dtype, seed, step, "target")};
 }
 
 }  // namespace

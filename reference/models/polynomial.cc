@@ -120,7 +120,7 @@ Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
     return data;
   };
   // The sum needs no target, but some engines do.
-  return {.inputs = {uniform("x")}, .target = uniform("target")};
+  return {.inputs = {uniform("x")}, .targets = uniform("target")};
 }
 
 }  // namespace

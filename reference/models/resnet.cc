@@ -72,7 +72,7 @@ Model model(reference::Dtype dtype, uint64_t seed) {
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
-          .target = index_data({rows}, classes, seed, step, "class")};
+          .targets = index_data({rows}, classes, seed, step, "class")};
 }
 
 }  // namespace

@@ -232,7 +232,7 @@ Family sequence_family(const std::string& name, bool is_exact, const std::vector
   const auto batch = [data, input_names](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     Batch made;
     for (const std::string& input : input_names) made.inputs.push_back(data(rows, dtype, seed, step, input));
-    made.target = data(rows, dtype, seed, step, "wanted");
+    made.targets = data(rows, dtype, seed, step, "wanted");
     return made;
   };
   return {(is_exact ? "exact-" : "") + name, model, batch};

@@ -75,7 +75,7 @@ Model make(reference::Dtype dtype, uint64_t seed) {
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   const int64_t max = is_narrow(dtype) ? 1 : 3;
   return {.inputs = {exact_data({rows, width}, max, dtype, seed, step, "x")},
-          .target = exact_data({rows, width}, max, dtype, seed, step, "target")};
+          .targets = exact_data({rows, width}, max, dtype, seed, step, "target")};
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ Family family(const std::string& name, bool is_exact, const std::vector<std::str
       const std::vector<int64_t> sizes = {rows, width_of(is_exact)};
       return is_exact ? exact_data(sizes, 1, dtype, seed, step, what) : real_data(sizes, dtype, seed, step, what);
     };
-    return Batch{.inputs = {data("x")}, .target = data("target")};
+    return Batch{.inputs = {data("x")}, .targets = data("target")};
   };
   return {(is_exact ? "exact-" : "") + name, model, batch};
 }

@@ -159,12 +159,12 @@ Model exact(reference::Dtype dtype, uint64_t seed) {
 
 Batch images(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
-          .target = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
+          .targets = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
 }
 
 Batch whole_numbers(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {exact_data({rows, width}, 3, dtype, seed, step, "x")},
-          .target = exact_data({rows, width}, 3, dtype, seed, step, "target")};
+          .targets = exact_data({rows, width}, 3, dtype, seed, step, "target")};
 }
 
 }  // namespace

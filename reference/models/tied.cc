@@ -52,7 +52,7 @@ Model model(reference::Dtype dtype, uint64_t seed) {
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {index_data({rows, length}, vocabulary, seed, step, "tokens")},
-          .target = exact_data({rows, length, vocabulary}, 3, dtype, seed, step, "target")};
+          .targets = exact_data({rows, length, vocabulary}, 3, dtype, seed, step, "target")};
 }
 
 }  // namespace

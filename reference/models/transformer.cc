@@ -152,7 +152,7 @@ Batch batch(reference::Dtype, int rows, uint64_t seed, int step) {
       next.mutable_data_ptr<int64_t>()[row * length + i] = text[static_cast<size_t>(begin + i + 1)];
     }
   }
-  return {.inputs = {tokens}, .target = next};
+  return {.inputs = {tokens}, .targets = next};
 }
 
 }  // namespace

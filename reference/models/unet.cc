@@ -116,7 +116,7 @@ Model model(reference::Dtype dtype, uint64_t seed) {
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {
   return {.inputs = {real_data({rows, image_channels, side, side}, dtype, seed, step, "image")},
-          .target = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
+          .targets = real_data({rows, image_channels, side, side}, dtype, seed, step, "target")};
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
   using reference::AuxiliaryLosses;
   split::SplitOptions split;
   split.points = stage_points(model, stages);
-  split.loss_outputs = std::vector<int>{0};
+  split.loss_outputs.emplace(model.compared_outputs);
+  std::iota(split.loss_outputs->begin(), split.loss_outputs->end(), 0);
   split.exits_early = model.exits_early;
   if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
   if (model.auxiliary_losses == 0)
@@ -143,14 +144,16 @@ Batch make_whole_batch(const reference::Case& c, int rows, uint64_t seed, int st
   if (c.data > 0 && is_exact_model(c.model))
     tell_rows_apart(batch.inputs, make_model(c.model, c.dtype, seed).input_chunks, seed, batch_stream(step, "size"));
   if (!c.loss.ignores_targets) return batch;
-  if (!batch.target.defined() || batch.target.scalar_type() != at::kLong || batch.target.dim() != 2)
+  const at::Tensor& target = batch.targets;
+  if (!target.defined() || target.scalar_type() != at::kLong || target.dim() != 2)
     throw InputError("model: targets of '" + c.model + "' cannot be ignored; they are not [rows, places] of classes");
   const Counter lengths(seed, "batch/" + std::to_string(step) + "/length");
-  batch.target = batch.target.clone();
-  for (int64_t row = 0; row < batch.target.size(0); ++row) {
-    const int64_t length = 1 + lengths.below(static_cast<uint64_t>(row), batch.target.size(1));
-    batch.target[row].slice(0, length).fill_(reference::kIgnoredTarget);
+  const at::Tensor padded = target.clone();
+  for (int64_t row = 0; row < padded.size(0); ++row) {
+    const int64_t length = 1 + lengths.below(static_cast<uint64_t>(row), padded.size(1));
+    padded[row].slice(0, length).fill_(reference::kIgnoredTarget);
   }
+  batch.targets = padded;
   return batch;
 }
 
@@ -166,9 +169,9 @@ Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
   return batch;
 }
 
-void drop_target(Batch& batch) {
-  batch.target = at::Tensor();
-  for (Batch& part : batch.parts) drop_target(part);
+void drop_targets(Batch& batch) {
+  batch.targets = {};
+  for (Batch& part : batch.parts) drop_targets(part);
 }
 
 void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,

@@ -15,6 +15,7 @@
 #include "reference/models/parts/names.h"
 #include "runtime/graph/output_tree.h"
 #include "runtime/microbatch/chunk_spec.h"
+#include "runtime/microbatch/targets.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::models {
@@ -23,7 +24,7 @@ namespace plumbline::models {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   /// Calls `module` with positional inputs, in the order of input_names; returns the outputs. An input that a batch
-  /// lacks, or an output, may be undefined (None). The loss is computed from output 0.
+  /// lacks, or an output, may be undefined (None). The loss is computed from the first.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<microbatch::ChunkSpec> input_chunks;  ///< indexed as input_names
@@ -33,11 +34,16 @@ struct Model {
   /// The points at which a stage may begin if there are more stages than split_points allow, in program order; may be
   /// empty. Most models of the zoo have fifteen: the same eight parts, each in two pieces.
   std::vector<split::SplitPoint> fine_split_points = {};
-  /// How the target is divided into micro-batches.
+  /// How the targets are divided into micro-batches.
   microbatch::ChunkSpec target_chunk = {};
   /// The nesting of the outputs (a dict, for example), by their positions in the result of `forward`; the default is a
   /// list.
   graph::OutputTree outputs = {};
+  /// The loss compares this many outputs, the first ones, each with a target of its own.
+  int compared_outputs = 1;
+  /// The nesting of several targets, each in the place of the output with which it is compared; the default is a lone
+  /// target.
+  graph::OutputTree targets = {};
   /// The last outputs are this many auxiliary losses: scalars that early parts make. For LossSpec::auxiliary.
   int auxiliary_losses = 0;
   /// In evaluation mode `forward` returns early for some inputs: later modules are not entered.
@@ -62,7 +68,7 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
 
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< in the order of Model::input_names
-  at::Tensor target;               ///< for output 0, not yet divided; undefined if the model has no target
+  microbatch::Targets targets;     ///< by output, not yet divided: one, for output 0, or none for most models
   /// The micro-batches of a batch that the user divides (Case::divided), in place of the above.
   std::vector<Batch> parts = {};
 };
@@ -83,8 +89,8 @@ Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint
 /// targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 
-/// Drops the target of a batch and of its parts.
-void drop_target(Batch& batch);
+/// Drops the targets of a batch and of its parts.
+void drop_targets(Batch& batch);
 
 /// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions are
 /// copied, may be called from several threads at once, and must return the same values each time. A second model of one

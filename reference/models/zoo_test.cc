@@ -33,6 +33,12 @@ at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target) {
   return at::mse_loss(output, target);
 }
 
+at::Tensor loss_of(const std::vector<at::Tensor>& outputs, const Targets& targets) {
+  at::Tensor loss = loss_of(outputs[0], targets.defined() ? targets[0] : at::Tensor());
+  for (size_t i = 1; i < targets.size(); ++i) loss = loss + loss_of(outputs[i], targets[i]);
+  return loss;
+}
+
 class ZooModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
@@ -44,7 +50,7 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
     if (output.defined()) {
       EXPECT_TRUE(output.isfinite().all().item<bool>());
     }
-  loss_of(outputs[0], batch.target).backward();
+  loss_of(outputs, batch.targets).backward();
   int64_t numbers = 0;
   for (const auto& parameter : model.module->named_parameters()) {
     const std::string& name = parameter.key();
@@ -77,9 +83,7 @@ TEST_P(ZooModel, InputsAreNamedAndDivided) {
     if (!model.input_chunks[i].replicate && batch.inputs[i].defined()) {
       EXPECT_EQ(batch.inputs[i].size(model.input_chunks[i].dim), 6);
     }
-  if (batch.target.defined()) {
-    EXPECT_EQ(batch.target.size(model.target_chunk.dim), 6);
-  }
+  for (const at::Tensor& target : batch.targets) EXPECT_EQ(target.size(model.target_chunk.dim), 6);
 }
 
 /// Records the names of the entered modules in order.
@@ -162,9 +166,9 @@ TEST_P(ZooModel, BatchesRepeatByStepAndDifferBetweenSteps) {
     EXPECT_TRUE(at::equal(zero.inputs[i], again.inputs[i]));
     EXPECT_FALSE(at::equal(zero.inputs[i], one.inputs[i])) << "input " << i;
   }
-  if (zero.target.defined()) {
-    EXPECT_TRUE(at::equal(zero.target, again.target));
-    EXPECT_FALSE(at::equal(zero.target, one.target));
+  for (size_t i = 0; i < zero.targets.size(); ++i) {
+    EXPECT_TRUE(at::equal(zero.targets[i], again.targets[i]));
+    EXPECT_FALSE(at::equal(zero.targets[i], one.targets[i])) << "target " << i;
   }
 }
 
@@ -219,8 +223,8 @@ TEST(Zoo, ACaseMayHaveItsOwnDraw) {
       EXPECT_FALSE(at::equal(one.inputs[i], usual.inputs[i])) << name << " input " << i;
       EXPECT_FALSE(at::equal(two.inputs[i], one.inputs[i])) << name << " input " << i;
     }
-    if (usual.target.defined()) {
-      EXPECT_FALSE(at::equal(one.target, usual.target)) << name;
+    if (usual.targets.defined()) {
+      EXPECT_FALSE(at::equal(one.targets.one(), usual.targets.one())) << name;
     }
   }
 }
@@ -252,7 +256,7 @@ TEST(Zoo, HeadIsTiedToTheEmbedding) {
     }
     EXPECT_EQ(objects.size(), model.module->named_parameters().size());
     // The head uses the table too, so entries that no token looks up also have a gradient.
-    loss_of(model.forward(batch.inputs)[0], batch.target).backward();
+    loss_of(model.forward(batch.inputs), batch.targets).backward();
     const at::Tensor table = model.module->named_parameters()["tok.weight"].grad();
     EXPECT_TRUE(table.ne(0).any(1).all().item<bool>()) << name;
   }
@@ -275,7 +279,7 @@ TEST(Zoo, LanguageModelReadsTheText) {
     std::string read, next;
     for (int64_t i = 0; i < 16; ++i) {
       read.push_back(static_cast<char>(batch.inputs[0][row][i].item<int64_t>()));
-      next.push_back(static_cast<char>(batch.target[row][i].item<int64_t>()));
+      next.push_back(static_cast<char>(batch.targets.one()[row][i].item<int64_t>()));
     }
     EXPECT_NE(models::gettysburg_address().find(read), std::string_view::npos) << read;
     EXPECT_EQ(read.substr(1), next.substr(0, 15));
@@ -316,14 +320,14 @@ TEST(Zoo, TrainingLowersTheLoss) {
     const Batch held_out = make_batch(name, reference::Dtype::F32, 16, seed, 1000);
     const auto evaluate = [&] {
       const c10::NoGradGuard no_grad;
-      return loss_of(model.forward(held_out.inputs)[0], held_out.target).item<double>();
+      return loss_of(model.forward(held_out.inputs), held_out.targets).item<double>();
     };
     const double before = evaluate();
     std::vector<at::Tensor> parameters = model.module->parameters(), momenta(parameters.size());
     for (int step = 0; step < 20; ++step) {
       const Batch batch = make_batch(name, reference::Dtype::F32, 8, seed, step);
       for (at::Tensor& parameter : parameters) parameter.mutable_grad() = at::Tensor();
-      loss_of(model.forward(batch.inputs)[0], batch.target).backward();
+      loss_of(model.forward(batch.inputs), batch.targets).backward();
       const c10::NoGradGuard no_grad;
       for (size_t i = 0; i < parameters.size(); ++i) {
         momenta[i] = momenta[i].defined() ? momenta[i] * 0.9 + parameters[i].grad() : parameters[i].grad().clone();

@@ -85,7 +85,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
     const Step& todo = c.steps[step];
     const auto next_batch = [&] {
       models::Batch batch = models::make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
-      if (!todo.has_target) models::drop_target(batch);
+      if (!todo.has_target) models::drop_targets(batch);
       return batch;
     };
     switch (todo.kind) {

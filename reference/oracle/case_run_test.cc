@@ -142,8 +142,8 @@ class Journal : public CaseSubject {
  private:
   void note(const std::string& what, int step, const models::Batch& batch) {
     lines.push_back(what + " " + std::to_string(step) + " with " + std::to_string(batch.inputs[0].size(0)) + " rows" +
-                    (batch.target.defined() ? "" : ", no target"));
-    targets.push_back(batch.target);
+                    (batch.targets.defined() ? "" : ", no target"));
+    targets.push_back(batch.targets);
   }
 };
 

@@ -31,7 +31,8 @@ namespace {
 /// One micro-batch of one step: the inputs, outputs and received gradients of each stage.
 struct Lane {
   std::vector<at::Tensor> inputs;
-  at::Tensor target, loss;
+  Targets targets;
+  at::Tensor loss;
   std::vector<at::Tensor> local_losses;  ///< by position in split::Pipe::local_losses
   double divisor = 1.0;
   double weight = 1.0;  ///< the gradient from which the backward of the losses begins
@@ -138,7 +139,7 @@ class DetachedStages : public CaseSubject {
   models::Batch cast(const models::Batch& batch) const {
     models::Batch out;
     for (const at::Tensor& input : batch.inputs) out.inputs.push_back(there(converted(input, dtype_)));
-    out.target = there(converted(batch.target, dtype_));
+    out.targets = batch.targets.map([&](const at::Tensor& target) { return there(converted(target, dtype_)); });
     for (const models::Batch& part : batch.parts) out.parts.push_back(cast(part));
     return out;
   }
@@ -156,10 +157,10 @@ class DetachedStages : public CaseSubject {
     for (int m = 0; m < count; ++m) {
       if (training) lanes[m].weight = loss_weight(case_, model_, chunks[m], given_);
       lanes[m].inputs = std::move(chunks[m].inputs);
-      lanes[m].target = chunks[m].target;
+      lanes[m].targets = chunks[m].targets;
     }
     for (Lane& lane : lanes) {
-      lane.divisor = loss_divisor(case_, batch.target);
+      lane.divisor = loss_divisor(case_, batch.targets);
       lane.pipe = split::make_pipe({model_.module.get(), model_.forward, model_.input_names},
                                    graph::on_host(lane.inputs), training, split_);
     }
@@ -246,8 +247,8 @@ class DetachedStages : public CaseSubject {
     for (size_t i = 0; keeps_details(case_) && i < outputs.size(); ++i)
       if (outputs[i].defined() && std::ranges::find(split_.local_losses, i) == split_.local_losses.end())
         put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
-    if (!has_loss(case_.loss, lane.target)) return;
-    lane.loss = compute_loss(case_.loss, outputs, lane.target, lane.divisor);
+    if (!has_loss(case_.loss, lane.targets)) return;
+    lane.loss = compute_loss(case_.loss, outputs, lane.targets, lane.divisor);
     put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
   }
 

@@ -28,9 +28,9 @@ std::vector<models::Batch> pieces_of(const models::Model& model, const models::B
                                                : at::tensor_split(input, parts, spec.dim);
     for (int m = 0; m < parts; ++m) chunks[m].inputs.push_back(pieces[m]);
   }
-  if (!batch.target.defined()) return chunks;
-  const std::vector<at::Tensor> pieces = at::tensor_split(batch.target, parts, model.target_chunk.dim);
-  for (int m = 0; m < parts; ++m) chunks[m].target = pieces[m];
+  for (int m = 0; m < parts; ++m)
+    chunks[m].targets = batch.targets.map(
+        [&](const at::Tensor& target) { return at::tensor_split(target, parts, model.target_chunk.dim)[m]; });
   return chunks;
 }
 
@@ -59,7 +59,7 @@ double loss_weight(const Case& c, const models::Model& model, const models::Batc
     if (!of.parts.empty())
       return std::accumulate(of.parts.begin(), of.parts.end(), 0.0,
                              [&](double sum, const models::Batch& part) { return sum + count(part); });
-    return counts_targets(c.loss) ? counted_targets(c.loss, of.target) : static_cast<double>(rows(model, of));
+    return counts_targets(c.loss) ? counted_targets(c.loss, of.targets) : static_cast<double>(rows(model, of));
   };
   return count(chunk) * c.microbatches / count(batch) * scale;
 }

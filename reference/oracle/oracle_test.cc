@@ -56,8 +56,8 @@ TEST(Oracle, DetachedStagesEqualTheWholeModelBitForBit) {
     const Case c = make_case(model, LossKind::CrossEntropy, Reduction::Mean, 8, 4);
     Case fitted = c;
     const models::Batch batch = models::make_batch(model, Dtype::F32, 8, kSeed, 0);
-    if (batch.target.defined() && batch.target.is_floating_point()) fitted.loss.kind = LossKind::Mse;
-    if (!batch.target.defined()) fitted.loss.kind = LossKind::Sum;
+    if (batch.targets.defined() && batch.targets.one().is_floating_point()) fitted.loss.kind = LossKind::Mse;
+    if (!batch.targets.defined()) fitted.loss.kind = LossKind::Sum;
     for (int stages : {1, 2, 4, 8, 11, 16}) {
       const Results detached = run_detached(fitted, kSeed, orders(stages, ascending(4)));
       WholeModelOptions options;
@@ -106,9 +106,9 @@ TEST(Oracle, ExactModelsGiveTheSameNumbersHoweverTheyAreCut) {
 TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   Case c = make_case("mlp", LossKind::Mse, Reduction::Mean, 6, 4);  // uneven: 2, 2, 1, 1
   const models::Batch probe = models::make_batch("mlp", Dtype::F32, 6, kSeed, 0);
-  if (!probe.target.defined())
+  if (!probe.targets.defined())
     c.loss.kind = LossKind::Sum;
-  else if (!probe.target.is_floating_point())
+  else if (!probe.targets.one().is_floating_point())
     c.loss.kind = LossKind::CrossEntropy;
   WholeModelOptions options;
   options.dtype = Dtype::F64;
@@ -120,9 +120,9 @@ TEST(Oracle, GradientsOfTheWholeModelAgreeWithFiniteDifferences) {
   std::vector<at::Tensor> inputs;
   for (const at::Tensor& input : batch.inputs)
     inputs.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
-  const at::Tensor target =
-      batch.target.defined() && batch.target.is_floating_point() ? batch.target.to(at::kDouble) : batch.target;
-  const auto loss = [&] { return compute_loss(c.loss, model.forward(inputs), target).item<double>(); };
+  const Targets targets = batch.targets.map(
+      [](const at::Tensor& target) { return target.is_floating_point() ? target.to(at::kDouble) : target; });
+  const auto loss = [&] { return compute_loss(c.loss, model.forward(inputs), targets).item<double>(); };
   const c10::NoGradGuard no_grad;
   int checked = 0;
   for (const auto& item : model.module->named_parameters()) {

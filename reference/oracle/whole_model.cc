@@ -78,7 +78,7 @@ class WholeModel : public CaseSubject {
     model_.module->train();
     const models::Batch given = given_batch(batch, /*training=*/true);
     const std::vector<models::Batch> chunks = chunks_of(given, /*training=*/true);
-    const double divisor = loss_divisor(case_, batch.target);
+    const double divisor = loss_divisor(case_, batch.targets);
     // Completes this step's gradients before adding them to the earlier ones.
     const std::vector<at::Tensor> before = take_gradients();
     std::vector<at::Tensor> sums(before.size());
@@ -109,7 +109,7 @@ class WholeModel : public CaseSubject {
     model_.module->eval();
     const c10::NoGradGuard no_grad;
     const std::vector<models::Batch> chunks = chunks_of(given_batch(batch, /*training=*/false), /*training=*/false);
-    const double divisor = loss_divisor(case_, batch.target);
+    const double divisor = loss_divisor(case_, batch.targets);
     for (size_t m = 0; m < chunks.size(); ++m) forward(step, static_cast<int>(m), chunks[m], divisor);
   }
 
@@ -149,7 +149,7 @@ class WholeModel : public CaseSubject {
   models::Batch cast(const models::Batch& batch) const {
     models::Batch out;
     for (const at::Tensor& input : batch.inputs) out.inputs.push_back(cast(input, /*is_target=*/false));
-    out.target = cast(batch.target, /*is_target=*/true);
+    out.targets = batch.targets.map([&](const at::Tensor& target) { return cast(target, /*is_target=*/true); });
     for (const models::Batch& part : batch.parts) out.parts.push_back(cast(part));
     return out;
   }
@@ -178,7 +178,8 @@ class WholeModel : public CaseSubject {
       losses.push_back(loss);
       if (options_.by_microbatch) put(results_, {step, ResultKind::Loss, -1, microbatch, name}, loss);
     };
-    if (has_loss(case_.loss, chunk.target)) add_loss("loss", compute_loss(case_.loss, outputs, chunk.target, divisor));
+    if (has_loss(case_.loss, chunk.targets))
+      add_loss("loss", compute_loss(case_.loss, outputs, chunk.targets, divisor));
     const size_t local = case_.loss.auxiliary == AuxiliaryLosses::InPlace ? model_.auxiliary_losses : 0;
     for (size_t i = outputs.size() - local; i < outputs.size(); ++i)
       if (outputs[i].defined())

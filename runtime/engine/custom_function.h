@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/engine/stage/stage_runner.h"
+#include "runtime/microbatch/targets.h"
 #include "runtime/schedule/schedule.h"
 
 namespace plumbline::engine {
@@ -32,8 +33,8 @@ class ActionContext {
   bool training() const;
   /// The model's inputs of a micro-batch, as given to this rank.
   const std::vector<at::Tensor>& inputs(int microbatch) const;
-  /// The target of a micro-batch; undefined if the batch has none.
-  const at::Tensor& target(int microbatch) const;
+  /// The targets of a micro-batch.
+  const microbatch::Targets& targets(int microbatch) const;
   /// Indexed by micro-batch, undefined until computed; empty on a rank without the last stage, or without a loss
   /// function.
   const std::vector<at::Tensor>& losses() const;

@@ -40,7 +40,7 @@ std::vector<double> loss_weights(const EngineOptions& options, bool training, co
   if (options.mean_count && training) {
     std::vector<double> counts;
     for (size_t m = 0; m < batch.inputs.size(); ++m)
-      counts.push_back(options.mean_count(batch.targets.empty() ? at::Tensor() : batch.targets[m]));
+      counts.push_back(options.mean_count(batch.targets.empty() ? microbatch::Targets() : batch.targets[m]));
     return microbatch::mean_loss_weights(counts);
   }
   for (size_t i = 0; i < std::min(options.input_names.size(), options.input_chunks.size()); ++i) {
@@ -72,9 +72,9 @@ Engine::Engine(transport::Transport& transport, schedule::Schedule schedule, Pip
   context_.random.device = context_.options.device;
 }
 
-StepResult Engine::train(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
+StepResult Engine::train(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets) {
   const c10::AutoGradMode grad(true);
-  microbatch::Microbatches batch = divided(inputs, target);
+  microbatch::Microbatches batch = divided(inputs, targets);
   const WholeInputs whole(inputs, context_.options.input_chunks, batch);
   StepResult result = run(/*training=*/true, batch);
   whole.add_gradients();
@@ -88,13 +88,13 @@ StepResult Engine::train(const microbatch::Microbatches& batch) {
 }
 
 StepResult Engine::train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
-                         const at::Tensor& target) {
-  return train(microbatch::bind_inputs(context_.options.input_names, positional, keyword), target);
+                         const microbatch::Targets& targets) {
+  return train(microbatch::bind_inputs(context_.options.input_names, positional, keyword), targets);
 }
 
-StepResult Engine::evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target) {
+StepResult Engine::evaluate(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets) {
   const c10::NoGradGuard no_grad;
-  return run(/*training=*/false, divided(inputs, target));
+  return run(/*training=*/false, divided(inputs, targets));
 }
 
 StepResult Engine::evaluate(const microbatch::Microbatches& batch) {
@@ -125,11 +125,12 @@ double Engine::gradient_norm(Norm norm) const {
 
 void Engine::forget_plans() { plans_.clear(); }
 
-microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const {
+microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs,
+                                         const microbatch::Targets& targets) const {
   const EngineOptions& options = context_.options;
   const int microbatches = context_.schedule.microbatches;
   return {microbatch::split_inputs(options.input_names, inputs, options.input_chunks, microbatches),
-          microbatch::split_target(target, microbatches, options.target_chunk)};
+          microbatch::split_targets(targets, microbatches, options.target_chunk)};
 }
 
 StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {

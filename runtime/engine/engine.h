@@ -78,15 +78,15 @@ class Engine {
   /// One forward and backward of a batch; only the forward without a loss function. On the rank of stage 0 the
   /// gradients of inputs that are leaves and require gradients are added to their .grad, not divided by the number of
   /// micro-batches; of a replicated input that is their sum. Each rank passes the same batch:
-  /// stage 0 reads the inputs, the last stage the target, and other stages only shapes. Throws InputError if the batch
+  /// stage 0 reads the inputs, the last stage the targets, and other stages only shapes. Throws InputError if the batch
   /// cannot be divided (chunk.h), or if the schedule does not fit the model (another number of stages, violations of
   /// check.h with the model's edges); Error, TimeoutError or PeerError if an action or a transfer fails. Gradients are
   /// then as before.
-  StepResult train(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+  StepResult train(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets);
 
   /// The same with inputs by name, beside or in place of positional inputs. Throws InputError as bind_inputs() does.
   StepResult train(const std::vector<at::Tensor>& positional, const std::map<std::string, at::Tensor>& keyword,
-                   const at::Tensor& target);
+                   const microbatch::Targets& targets);
 
   /// The same with a batch that is already divided, whose micro-batches may differ in shape, and in which inputs
   /// require gradients. Throws InputError as check_microbatches() does.
@@ -98,7 +98,7 @@ class Engine {
 
   /// One forward of a batch in evaluation mode, without gradients; computes the loss if there is a loss function.
   /// Throws as train() does.
-  StepResult evaluate(const std::vector<at::Tensor>& inputs, const at::Tensor& target);
+  StepResult evaluate(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets);
   StepResult evaluate(const microbatch::Microbatches& batch);
 
   /// Makes the .grad of all parameters in states() undefined.
@@ -116,7 +116,7 @@ class Engine {
 
  private:
   StepResult run(bool training, const microbatch::Microbatches& batch);
-  microbatch::Microbatches divided(const std::vector<at::Tensor>& inputs, const at::Tensor& target) const;
+  microbatch::Microbatches divided(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets) const;
 
   EngineContext context_;
   PlanCache plans_;

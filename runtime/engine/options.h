@@ -13,15 +13,17 @@
 #include "runtime/engine/stage/stage_blocks.h"
 #include "runtime/engine/stage/stage_runner.h"
 #include "runtime/microbatch/chunk_spec.h"
+#include "runtime/microbatch/targets.h"
 #include "runtime/schedule/lowering/replica_actions.h"
 #include "runtime/split/pipe.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::engine {
 
-/// Computes the loss, a tensor of one element, from the model's outputs and the target of one micro-batch. In an
-/// evaluation the result may be undefined.
-using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& target)>;
+/// Computes the loss, a tensor of one element, from the model's outputs and the targets of one micro-batch; a function
+/// for one target may read a const at::Tensor&. In an evaluation the result may be undefined.
+using LossFunction =
+    std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const microbatch::Targets& targets)>;
 
 /// Computes the parameter gradients that a user's modules deferred in one backward; empty if there are none.
 using WeightWork = std::function<void()>;
@@ -31,6 +33,7 @@ struct EngineOptions {
   std::vector<std::string> input_names;
   /// One per input.
   std::vector<microbatch::ChunkSpec> input_chunks;
+  /// Of all targets.
   microbatch::ChunkSpec target_chunk;
   /// By output: how merged_outputs() joins its chunks; along dimension 0 for outputs beyond the end.
   std::vector<microbatch::ChunkSpec> output_chunks;
@@ -43,10 +46,10 @@ struct EngineOptions {
   /// Whether the loss is a mean over the rows of its micro-batch; micro-batches are then weighted by their rows, so
   /// that the result is the mean over the batch.
   bool mean_loss = false;
-  /// Returns the divisor of a mean loss for a micro-batch's target (undefined without one), such as the number of its
+  /// Returns the divisor of a mean loss for a micro-batch's targets (there may be none), such as the number of its
   /// elements that are not ignored, or the sum of their weights; replaces the rows as weight. Empty: the rows of the
   /// last divided input. Used in training only.
-  std::function<double(const at::Tensor& target)> mean_count;
+  std::function<double(const microbatch::Targets& targets)> mean_count;
   /// Divide the summed gradients by the number of micro-batches at the end of the step.
   bool divide_by_microbatches = true;
   /// The run seed of all random draws (random_seed.h).

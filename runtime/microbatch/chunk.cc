@@ -40,6 +40,28 @@ std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatch
   return chunks;
 }
 
+/// The numbers of rows of tensors that are divided together.
+class CommonRows {
+ public:
+  explicit CommonRows(int microbatches) : microbatches_(microbatches) {}
+
+  /// Throws InputError if `rows` and the rows of the first tensor differ and do not both divide evenly.
+  void add(const std::string& name, int64_t rows) {
+    if (first_.empty()) {
+      first_ = name;
+      rows_ = rows;
+    }
+    if (rows != rows_ && (rows % microbatches_ != 0 || rows_ % microbatches_ != 0))
+      throw InputError("micro-batches: " + name + " has " + std::to_string(rows) + " rows, " + first_ + " has " +
+                       std::to_string(rows_) + "; they need the same number, or numbers that divide evenly");
+  }
+
+ private:
+  int microbatches_;
+  std::string first_;
+  int64_t rows_ = 0;
+};
+
 }  // namespace
 
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
@@ -69,34 +91,35 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
   if (!inputs.empty() && std::ranges::none_of(inputs, &at::Tensor::defined))
     throw InputError("micro-batches: input '" + names[0] + "' is missing, and so are all others");
   std::vector<std::vector<at::Tensor>> chunks(microbatches, std::vector<at::Tensor>(inputs.size()));
-  int64_t common_rows = -1;
-  size_t first_divided = 0;
+  CommonRows common(microbatches);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined()) continue;
     if (specs[i].replicate) {
       for (auto& chunk : chunks) chunk[i] = inputs[i];
       continue;
     }
-    const int64_t rows = checked_rows("input '" + names[i] + "'", inputs[i], specs[i].dim, microbatches);
-    if (common_rows < 0) {
-      common_rows = rows;
-      first_divided = i;
-    }
-    if (rows != common_rows && (rows % microbatches != 0 || common_rows % microbatches != 0))
-      throw InputError("micro-batches: input '" + names[i] + "' has " + std::to_string(rows) + " rows, input '" +
-                       names[first_divided] + "' has " + std::to_string(common_rows) +
-                       "; they need the same number, or numbers that divide evenly");
+    const std::string name = "input '" + names[i] + "'";
+    common.add(name, checked_rows(name, inputs[i], specs[i].dim, microbatches));
     const std::vector<at::Tensor> parts = divide(inputs[i], specs[i].dim, microbatches);
     for (int m = 0; m < microbatches; ++m) chunks[m][i] = parts[m];
   }
   return chunks;
 }
 
-std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, const ChunkSpec& spec) {
+std::vector<Targets> split_targets(const Targets& targets, int microbatches, const ChunkSpec& spec) {
   check_count(microbatches);
-  if (!target.defined() || spec.replicate) return std::vector<at::Tensor>(microbatches, target);
-  checked_rows("the target", target, spec.dim, microbatches);
-  return divide(target, spec.dim, microbatches);
+  if (!targets.defined() || spec.replicate) return std::vector<Targets>(microbatches, targets);
+  const auto name = [&](size_t i) {
+    return targets.size() == 1 ? std::string("the target") : "target " + std::to_string(i);
+  };
+  std::vector<std::vector<at::Tensor>> chunks(microbatches);
+  CommonRows common(microbatches);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    common.add(name(i), checked_rows(name(i), targets[i], spec.dim, microbatches));
+    const std::vector<at::Tensor> parts = divide(targets[i], spec.dim, microbatches);
+    for (int m = 0; m < microbatches; ++m) chunks[m].push_back(parts[m]);
+  }
+  return {chunks.begin(), chunks.end()};
 }
 
 std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,
@@ -140,8 +163,8 @@ void check_microbatches(const std::vector<std::string>& names, const Microbatche
   if (std::ssize(batch.inputs) != microbatches)
     refuse("there are inputs for " + text(batch.inputs.size()) + ", the schedule has " + std::to_string(microbatches));
   if (!batch.targets.empty() && std::ssize(batch.targets) != microbatches)
-    refuse("there are " + text(batch.targets.size()) + " targets, the schedule has " + std::to_string(microbatches) +
-           " micro-batches; give one for each, or none");
+    refuse("there are targets for " + text(batch.targets.size()) + ", the schedule has " +
+           std::to_string(microbatches) + " micro-batches; give targets for each, or for none");
   for (size_t m = 0; m < batch.inputs.size(); ++m) {
     if (batch.inputs[m].size() != names.size())
       refuse("micro-batch " + text(m) + " has " + text(batch.inputs[m].size()) + " inputs; there are " +
@@ -150,8 +173,9 @@ void check_microbatches(const std::vector<std::string>& names, const Microbatche
       if (batch.inputs[m][i].defined() != batch.inputs[0][i].defined())
         refuse("input '" + names[i] + "' is None in micro-batch " + text(batch.inputs[m][i].defined() ? 0 : m) +
                " and not in all of them");
-    if (!batch.targets.empty() && batch.targets[m].defined() != batch.targets[0].defined())
-      refuse("micro-batch " + text(batch.targets[m].defined() ? 0 : m) + " has no target, and others have one");
+    if (!batch.targets.empty() && batch.targets[m].size() != batch.targets[0].size())
+      refuse("micro-batch " + text(m) + " has " + text(batch.targets[m].size()) + " targets, micro-batch 0 has " +
+             text(batch.targets[0].size()));
   }
 }
 

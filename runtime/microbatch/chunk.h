@@ -1,4 +1,4 @@
-// Divides the inputs and the target of a step among its micro-batches, and joins the outputs of the micro-batches.
+// Divides the inputs and the targets of a step among its micro-batches, and joins the outputs of the micro-batches.
 //
 // A dimension of n rows becomes m chunks as with torch.tensor_split: the first n % m chunks have one row more. Chunks
 // are views: no data is copied.
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/microbatch/chunk_spec.h"
+#include "runtime/microbatch/targets.h"
 
 namespace plumbline::microbatch {
 
@@ -32,17 +33,17 @@ std::vector<std::vector<at::Tensor>> split_inputs(const std::vector<std::string>
 /// A batch that is already divided.
 struct Microbatches {
   std::vector<std::vector<at::Tensor>> inputs;  ///< [micro-batch][input]
-  std::vector<at::Tensor> targets;              ///< one per micro-batch; empty, or all undefined, without a target
+  std::vector<Targets> targets;                 ///< [micro-batch]; empty, or all empty, without a target
 };
 
 /// Throws InputError unless `batch` has `microbatches` micro-batches, each with as many inputs as `names`; each input
-/// is defined in all micro-batches or in none; and the target is given for all micro-batches or for none.
+/// is defined in all micro-batches or in none; and all micro-batches have the same number of targets.
 void check_microbatches(const std::vector<std::string>& names, const Microbatches& batch, int microbatches);
 
-/// Returns one target per micro-batch, divided as in `spec`; all undefined for an undefined target. Throws InputError
-/// if `microbatches` is below 1, the dimension does not exist, or the target has fewer rows than there are
-/// micro-batches.
-std::vector<at::Tensor> split_target(const at::Tensor& target, int microbatches, const ChunkSpec& spec = {});
+/// Returns the targets of each micro-batch, all divided as in `spec`. Throws InputError if `microbatches` is below 1;
+/// and, naming the target, if its dimension does not exist, if it has fewer rows than there are micro-batches, or if
+/// two targets have different numbers of rows that are not both multiples of `microbatches`.
+std::vector<Targets> split_targets(const Targets& targets, int microbatches, const ChunkSpec& spec = {});
 
 /// Joins [micro-batch][output] along the dimension of each output's spec (dimension 0 without a spec). A replicated
 /// output must be equal in all micro-batches. An output that is undefined (None) in micro-batch 0 stays undefined.

@@ -32,17 +32,20 @@ TEST(Chunk, DividesAsTensorSplitDoesWithoutCopies) {
         const at::Tensor x = at::arange(sizes[0] * sizes[1] * sizes[2]).view(sizes);
         const Tensors expected = at::tensor_split(x, m, dim);
         const auto chunks = split_inputs({"x"}, {x}, {along(dim)}, m);
-        const Tensors target = split_target(x, m, {.dim = dim});
+        const at::Tensor other = x + 1;
+        const std::vector<Targets> targets = split_targets({x, other}, m, {.dim = dim});
         const std::vector<int64_t> rows = chunk_rows(n, m);
         ASSERT_EQ(chunks.size(), expected.size());
-        ASSERT_EQ(target.size(), expected.size());
+        ASSERT_EQ(targets.size(), expected.size());
         ASSERT_EQ(rows.size(), expected.size());
         for (int k = 0; k < m; ++k) {
           EXPECT_TRUE(at::equal(chunks[k][0], expected[k]));
-          EXPECT_TRUE(at::equal(target[k], expected[k]));
+          ASSERT_EQ(targets[k].size(), 2u);
+          EXPECT_TRUE(at::equal(targets[k][0], expected[k]));
+          EXPECT_TRUE(at::equal(targets[k][1], expected[k] + 1));
           EXPECT_EQ(rows[k], expected[k].size(dim));
           EXPECT_EQ(chunks[k][0].data_ptr(), expected[k].data_ptr()) << "a copy";
-          EXPECT_EQ(target[k].data_ptr(), expected[k].data_ptr()) << "a copy";
+          EXPECT_EQ(targets[k][0].data_ptr(), expected[k].data_ptr()) << "a copy";
         }
       }
 }
@@ -99,13 +102,15 @@ TEST(Chunk, RefusesWhatCannotBeDivided) {
   expect_part(of({a, b}, {along(0)}, 1), "2 inputs, 2 names and 1 chunk specs");
   for (int m : {0, -1}) {
     expect_part(of({a}, {along(0)}, m), std::to_string(m) + " asked for; at least 1");
-    expect_part(refusal([&] { split_target(a, m); }), std::to_string(m) + " asked for; at least 1");
-    expect_part(refusal([&] { split_target({}, m); }), std::to_string(m) + " asked for; at least 1");
+    expect_part(refusal([&] { split_targets(a, m); }), std::to_string(m) + " asked for; at least 1");
+    expect_part(refusal([&] { split_targets({}, m); }), std::to_string(m) + " asked for; at least 1");
   }
-  expect_part(refusal([&] { split_target(a, 5); }), "the target has 4 rows");
-  expect_part(refusal([&] { split_target(at::ones({}), 1); }), "the target has 0 dimensions");
-  for (const at::Tensor& none : split_target({}, 3)) EXPECT_FALSE(none.defined());
-  EXPECT_EQ(split_target({}, 3).size(), 3u);
+  expect_part(refusal([&] { split_targets(a, 5); }), "the target has 4 rows");
+  expect_part(refusal([&] { split_targets(at::ones({}), 1); }), "the target has 0 dimensions");
+  expect_part(refusal([&] { split_targets({a, b}, 2); }),
+              "target 1 has 5 rows, target 0 has 4; they need the same number, or numbers that divide evenly");
+  for (const Targets& none : split_targets({}, 3)) EXPECT_FALSE(none.defined());
+  EXPECT_EQ(split_targets({}, 3).size(), 3u);
 }
 
 TEST(Chunk, BindsInputsByPositionAndName) {
@@ -207,12 +212,13 @@ TEST(CheckMicrobatches, RefusesWhatDoesNotFit) {
   EXPECT_NO_THROW(check_microbatches({"x", "y"}, {{{t, t}, {t, t}}, {t, t}}, 2));
   EXPECT_NO_THROW(check_microbatches({"x", "y"}, {{{t, {}}, {t, {}}}, {}}, 2));
   EXPECT_EQ(refused({{{t, t}}, {t, t}}), "micro-batches: there are inputs for 1, the schedule has 2");
-  EXPECT_EQ(refused({{{t, t}, {t, t}}, {t}}),
-            "micro-batches: there are 1 targets, the schedule has 2 micro-batches; give one for each, or none");
+  EXPECT_EQ(
+      refused({{{t, t}, {t, t}}, {t}}),
+      "micro-batches: there are targets for 1, the schedule has 2 micro-batches; give targets for each, or for none");
   EXPECT_EQ(refused({{{t, t}, {t}}, {t, t}}), "micro-batches: micro-batch 1 has 1 inputs; there are 2: x, y");
   EXPECT_EQ(refused({{{t, {}}, {t, t}}, {t, t}}),
             "micro-batches: input 'y' is None in micro-batch 0 and not in all of them");
-  EXPECT_EQ(refused({{{t, t}, {t, t}}, {t, {}}}), "micro-batches: micro-batch 1 has no target, and others have one");
+  EXPECT_EQ(refused({{{t, t}, {t, t}}, {t, {}}}), "micro-batches: micro-batch 1 has 0 targets, micro-batch 0 has 1");
 }
 
 }  // namespace

@@ -98,11 +98,11 @@ Step run_unet(const schedule::Schedule& schedule, split::Route route) {
     options.timeout = std::chrono::seconds(60);
     Counted counted(transport);
     engine::Engine engine(counted, schedule, source, options);
-    engine.train(batch.inputs, batch.target);  // captures, and meets its peers
+    engine.train(batch.inputs, batch.targets);  // captures, and meets its peers
     engine.zero_grad();
     counted.traffic.clear();
     testing::AllocationCount allocated;
-    const engine::StepResult step = engine.train(batch.inputs, batch.target);
+    const engine::StepResult step = engine.train(batch.inputs, batch.targets);
     const std::lock_guard<std::mutex> lock(mutex);
     told.peak[transport.rank()] = allocated.peak();
     told.traffic.merge(counted.traffic);
@@ -119,7 +119,8 @@ Step oracle(const schedule::Schedule& schedule) {
   at::set_num_threads(1);
   const models::Model model = models::make_model("unet-stash", reference::Dtype::F32, 1);
   const models::Batch batch = models::make_batch("unet-stash", reference::Dtype::F32, kRows * kMicrobatches, 1, 0);
-  const auto inputs = batch.inputs[0].tensor_split(kMicrobatches), targets = batch.target.tensor_split(kMicrobatches);
+  const auto inputs = batch.inputs[0].tensor_split(kMicrobatches),
+             targets = batch.targets.one().tensor_split(kMicrobatches);
   Step told;
   std::vector<NamedTensors> grads(kMicrobatches);
   for (int m = 0; m < kMicrobatches; ++m) {

@@ -18,7 +18,7 @@ using Specs = std::vector<microbatch::ChunkSpec>;
 using BatchChange = std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)>;
 
 bool are_equal(const models::Batch& a, const models::Batch& b) {
-  return same_bytes(a.target, b.target) &&
+  return std::ranges::equal(a.targets, b.targets, same_bytes) &&
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_bytes);
 }
 
@@ -63,6 +63,12 @@ void each_input(const Specs& specs, models::Batch& batch, Rows change) {
     if (!specs[i].replicate && batch.inputs[i].defined()) batch.inputs[i] = change(batch.inputs[i], specs[i].dim);
 }
 
+/// Along their first dimension.
+template <class Rows>
+void each_target(models::Batch& batch, Rows change) {
+  batch.targets = batch.targets.map([&](const at::Tensor& target) { return change(target, 0); });
+}
+
 at::Tensor rolled(const at::Tensor& tensor, int dim) { return tensor.defined() ? tensor.roll(1, dim) : tensor; }
 
 at::Tensor first_rows(const at::Tensor& tensor, int dim, int64_t rows) {
@@ -84,14 +90,14 @@ std::vector<Mutant> mutants_in_the_batch() {
       batch("inputs-off-by-a-row", "Micro-batches of the inputs begin one row too early; those of the target do not.",
             [](const FaultSite&, const Specs& specs, models::Batch& batch) { each_input(specs, batch, rolled); }),
       batch("target-off-by-a-row", "Micro-batches of the target begin one row too early.",
-            [](const FaultSite&, const Specs&, models::Batch& batch) { batch.target = rolled(batch.target, 0); }),
+            [](const FaultSite&, const Specs&, models::Batch& batch) { each_target(batch, rolled); }),
       batch(
           "last-row-repeated", "The last row of the inputs repeats the row before it.",
           [](const FaultSite&, const Specs& specs, models::Batch& batch) { each_input(specs, batch, last_row_lost); }),
       batch("rows-reversed", "Micro-batches are taken from the end of the batch.",
             [](const FaultSite&, const Specs& specs, models::Batch& batch) {
               each_input(specs, batch, [](const at::Tensor& t, int dim) { return t.flip(dim); });
-              if (batch.target.defined()) batch.target = batch.target.flip(0);
+              each_target(batch, [](const at::Tensor& t, int dim) { return t.flip(dim); });
             }),
       batch("remainder-dropped", "Rows beyond a multiple of the number of micro-batches are dropped.",
             [](const FaultSite& site, const Specs& specs, models::Batch& batch) {
@@ -99,7 +105,7 @@ std::vector<Mutant> mutants_in_the_batch() {
                 return first_rows(t, dim, t.size(dim) / site.microbatches() * site.microbatches());
               };
               each_input(specs, batch, even);
-              if (batch.target.defined()) batch.target = even(batch.target, 0);
+              each_target(batch, even);
             },
             {need::uneven_rows}),
       batch("remainder-padded", "A batch whose rows do not divide evenly is padded with its last row.",
@@ -109,7 +115,7 @@ std::vector<Mutant> mutants_in_the_batch() {
                 return t;
               };
               each_input(specs, batch, full);
-              if (batch.target.defined()) batch.target = full(batch.target, 0);
+              each_target(batch, full);
             },
             {need::uneven_rows}),
       batch("first-batch-again", "Every step gets the first step's batch.",

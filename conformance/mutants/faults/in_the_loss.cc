@@ -14,7 +14,7 @@ namespace {
 
 /// Computes the loss of a micro-batch instead of `right`. Copied for each rank, with the state that it captures.
 using WrongLoss = std::function<at::Tensor(const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
-                                           const at::Tensor& target)>;
+                                           const Targets& targets)>;
 
 Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
@@ -22,10 +22,10 @@ Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Nee
             Fault fault;
             fault.options = [site, wrong](engine::EngineOptions& options) {
               options.loss = [site, wrong, right = options.loss](const std::vector<at::Tensor>& outputs,
-                                                                 const at::Tensor& target) mutable {
-                const at::Tensor expected = right(outputs, target);
+                                                                 const Targets& targets) mutable {
+                const at::Tensor expected = right(outputs, targets);
                 if (!expected.defined()) return expected;  // an evaluation without a target
-                const at::Tensor value = wrong(right, outputs, target);
+                const at::Tensor value = wrong(right, outputs, targets);
                 if (!same_bytes(value, expected)) site.happens();
                 return value;
               };
@@ -33,6 +33,12 @@ Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Nee
             return fault;
           },
           std::move(needs)};
+}
+
+double elements_of(const Targets& targets) {
+  double elements = 0;
+  for (const at::Tensor& target : targets) elements += static_cast<double>(target.numel());
+  return elements;
 }
 
 /// Changes the local losses of the rank. `wrong` is copied for each rank, with the state that it captures.
@@ -85,59 +91,82 @@ Mutant step_scaled(std::string name, std::string what, std::function<double(cons
 std::vector<Mutant> mutants_in_the_loss() {
   return {
       loss("loss-doubled", "The loss is twice what it should be.",
-           [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
-             return at::mul(right(outputs, target), 2);
+           [](const engine::LossFunction& right, const auto& outputs, const Targets& targets) {
+             return at::mul(right(outputs, targets), 2);
            }),
       loss("loss-offset", "The loss is too large by one; its gradient is correct.",
-           [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
-             return at::add(right(outputs, target), 1);
+           [](const engine::LossFunction& right, const auto& outputs, const Targets& targets) {
+             return at::add(right(outputs, targets), 1);
            }),
       loss("loss-detached-output", "The loss is computed from detached outputs: no parameter learns.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
              std::vector<at::Tensor> detached;
              for (const at::Tensor& output : outputs) detached.push_back(output.defined() ? output.detach() : output);
-             return right(detached, target);
+             return right(detached, targets);
            },
            {need::training}),
       loss("target-of-previous-microbatch", "The loss compares outputs with the previous micro-batch's target.",
-           [last = at::Tensor()](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
-                                 const at::Tensor& target) mutable {
-             const at::Tensor used =
-                 last.defined() && target.defined() && last.sizes() == target.sizes() ? last : target;
-             last = target;
+           [last = Targets()](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
+                              const Targets& targets) mutable {
+             const Targets used =
+                 last.defined() && targets.defined() && last[0].sizes() == targets[0].sizes() ? last : targets;
+             last = targets;
              return right(outputs, used);
            },
            {need::several_microbatches}),
       loss("loss-without-last-row", "The loss ignores the last row of a micro-batch.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             if (outputs[0].dim() == 0 || outputs[0].size(0) < 2) return right(outputs, target);
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
+             if (outputs[0].dim() == 0 || outputs[0].size(0) < 2) return right(outputs, targets);
+             const auto without_last = [](const at::Tensor& t) { return t.narrow(0, 0, t.size(0) - 1); };
              std::vector<at::Tensor> rest = outputs;
-             rest[0] = outputs[0].narrow(0, 0, outputs[0].size(0) - 1);
-             return right(rest, target.defined() ? target.narrow(0, 0, target.size(0) - 1) : target);
+             for (size_t i = 0; i < std::max<size_t>(targets.size(), 1); ++i) rest[i] = without_last(outputs[i]);
+             return right(rest, targets.map(without_last));
            }),
       loss("loss-of-other-output", "The loss is computed from the second output.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
              if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() ||
                  outputs[1].sizes() != outputs[0].sizes())
-               return right(outputs, target);
-             return right({outputs[1], outputs[0]}, target);
+               return right(outputs, targets);
+             return right({outputs[1], outputs[0]}, targets);
            }),
+      loss("targets-exchanged", "The targets of the first two outputs change places.",
+           [](const engine::LossFunction& right, const auto& outputs, const Targets& targets) {
+             std::vector<at::Tensor> exchanged(targets.begin(), targets.end());
+             std::swap(exchanged[0], exchanged[1]);
+             return right(outputs, exchanged);
+           },
+           {need::several_targets}),
+      loss("only-first-target", "The loss compares only the first output with its target.",
+           [](const engine::LossFunction& right, const auto& outputs, const Targets& targets) {
+             return right(outputs, targets[0]);
+           },
+           {need::several_targets}),
+      loss("later-target-of-previous-microbatch",
+           "The loss compares the last output with the previous micro-batch's target.",
+           [last = at::Tensor()](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs,
+                                 const Targets& targets) mutable {
+             std::vector<at::Tensor> used(targets.begin(), targets.end());
+             if (last.defined() && last.sizes() == used.back().sizes()) used.back() = last;
+             last = targets[targets.size() - 1];
+             return right(outputs, used);
+           },
+           {need::several_targets, need::several_microbatches}),
       loss("loss-in-bf16", "The loss is rounded to bf16.",
-           [](const engine::LossFunction& right, const auto& outputs, const at::Tensor& target) {
-             const at::Tensor value = right(outputs, target);
+           [](const engine::LossFunction& right, const auto& outputs, const Targets& targets) {
+             const at::Tensor value = right(outputs, targets);
              return value.to(at::kBFloat16).to(value.scalar_type());
            },
            {need::float32}),
       loss("mean-for-sum", "A sum loss is divided by the number of rows of its micro-batch.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
              const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
-             return right(outputs, target).div(rows);
+             return right(outputs, targets).div(rows);
            },
            {need::sum_loss}),
       loss("sum-for-mean", "A mean loss is multiplied by the number of rows of its micro-batch.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
              const int64_t rows = outputs[0].dim() > 0 ? outputs[0].size(0) : 1;
-             return right(outputs, target).mul(rows);
+             return right(outputs, targets).mul(rows);
            },
            {need::mean_loss}),
       options_mutant("mean-of-means", "Micro-batches of different sizes have the same weight in a mean loss.",
@@ -147,29 +176,29 @@ std::vector<Mutant> mutants_in_the_loss() {
                      [](engine::EngineOptions& options) { options.mean_loss = true; },
                      {need::training, need::sum_loss, need::uneven_rows}),
       loss("loss-divided-again", "A loss that the user divides is divided by 4 once more.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             return right(outputs, target).div(4);
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
+             return right(outputs, targets).div(4);
            },
            {need::training, need::divisor}),
       loss("added-losses-forgotten", "The losses of early stages are not added.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             return right({outputs[0]}, target);
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
+             return right({outputs[0]}, targets);
            },
            {need::training, need::added_losses}),
       options_mutant("added-loss-detached", "The losses of early stages are added without their gradients.",
                      [](engine::EngineOptions& options) {
                        options.loss = [right = options.loss](const std::vector<at::Tensor>& outputs,
-                                                             const at::Tensor& target) {
+                                                             const Targets& targets) {
                          std::vector<at::Tensor> detached = outputs;
                          for (size_t i = 1; i < detached.size(); ++i)
                            if (detached[i].defined()) detached[i] = detached[i].detach();
-                         return right(detached, target);
+                         return right(detached, targets);
                        };
                      },
                      {need::training, need::added_losses}),
       loss("only-one-loss-added", "Only the first of the losses of early stages is added.",
-           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const at::Tensor& target) {
-             return right({outputs[0], outputs[1]}, target);
+           [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
+             return right({outputs[0], outputs[1]}, targets);
            },
            {need::training, need::added_losses}),
       local_loss("local-loss-dropped", "No gradient begins at the losses of early stages.",
@@ -198,19 +227,17 @@ std::vector<Mutant> mutants_in_the_loss() {
                    return at::div(right, site.of.optimizer.loss_scale);
                  },
                  {need::training, need::local_losses, need::loss_scale}),
-      options_mutant("tokens-for-weights",
-                     "Micro-batches are weighed by their tokens, not by the tokens' class weights.",
-                     [](engine::EngineOptions& options) {
-                       options.mean_count = [](const at::Tensor& target) {
-                         return static_cast<double>(at::ne(target, reference::kIgnoredTarget).sum().item<int64_t>());
-                       };
-                     },
-                     {need::training, need::mean_loss, need::class_weights}),
+      options_mutant(
+          "tokens-for-weights", "Micro-batches are weighed by their tokens, not by the tokens' class weights.",
+          [](engine::EngineOptions& options) {
+            options.mean_count = [](const Targets& targets) {
+              return static_cast<double>(at::ne(targets.one(), reference::kIgnoredTarget).sum().item<int64_t>());
+            };
+          },
+          {need::training, need::mean_loss, need::class_weights}),
       options_mutant("padding-counted", "Micro-batches are weighed by all their tokens, ignored ones too.",
                      [](engine::EngineOptions& options) {
-                       options.mean_count = [](const at::Tensor& target) {
-                         return static_cast<double>(target.numel());
-                       };
+                       options.mean_count = [](const Targets& targets) { return elements_of(targets); };
                      },
                      {need::training, need::mean_loss, need::ignored_targets}),
       options_mutant("not-divided", "Gradients are not divided by the number of micro-batches.",

@@ -23,7 +23,7 @@ using Specs = std::vector<microbatch::ChunkSpec>;
 using Parts = std::vector<models::Batch>;
 
 bool agree(const models::Batch& a, const models::Batch& b) {
-  return same_bytes(a.target, b.target) && std::ranges::equal(a.inputs, b.inputs, same_bytes);
+  return std::ranges::equal(a.targets, b.targets, same_bytes) && std::ranges::equal(a.inputs, b.inputs, same_bytes);
 }
 
 /// Changes the micro-batches of a batch that the user divided.
@@ -54,7 +54,8 @@ void each_tensor(Parts& parts, Change change) {
   for (models::Batch& part : parts) {
     for (at::Tensor& input : part.inputs)
       if (input.defined() && input.dim() == 3) input = change(input);
-    if (part.target.defined() && part.target.dim() == 3) part.target = change(part.target);
+    part.targets =
+        part.targets.map([&](const at::Tensor& target) { return target.dim() == 3 ? change(target) : target; });
   }
 }
 
@@ -238,9 +239,9 @@ std::vector<Mutant> mutants_in_what_is_given() {
        [](const FaultSite& site) {
          Fault fault;
          fault.options = [site](engine::EngineOptions& options) {
-           options.mean_count = [site](const at::Tensor& target) {
+           options.mean_count = [site](const Targets& targets) {
              site.happens();
-             return static_cast<double>(target.numel());
+             return static_cast<double>(targets.one().numel());
            };
          };
          return fault;

@@ -93,17 +93,23 @@ class ObservedSteps : public reference::CaseSubject {
   capture::InterposerScope scope_;
 };
 
+/// A lone target has no number.
+void name_targets(Recorder& recorder, const Targets& targets, const std::string& of) {
+  for (size_t i = 0; i < targets.size(); ++i)
+    recorder.name_leaf(targets[i], "target", targets.size() == 1 ? of : std::to_string(i) + " " + of);
+}
+
 }  // namespace
 
 void name_batch(Recorder& recorder, int step, const models::Batch& batch) {
   const std::string of = " of step " + std::to_string(step);
   for (size_t i = 0; i < batch.inputs.size(); ++i) recorder.name_leaf(batch.inputs[i], "input", std::to_string(i) + of);
-  recorder.name_leaf(batch.target, "target", of.substr(1));
+  name_targets(recorder, batch.targets, of.substr(1));
   for (size_t m = 0; m < batch.parts.size(); ++m) {
     const std::string of_part = ", micro-batch " + std::to_string(m) + of;
     for (size_t i = 0; i < batch.parts[m].inputs.size(); ++i)
       recorder.name_leaf(batch.parts[m].inputs[i], "input", std::to_string(i) + of_part);
-    recorder.name_leaf(batch.parts[m].target, "target", of_part.substr(2));
+    name_targets(recorder, batch.parts[m].targets, of_part.substr(2));
   }
 }
 

@@ -54,7 +54,7 @@ Ran run(int rows, int microbatches, bool counts) {
         return model;
       },
       [](reference::Dtype, int count, uint64_t, int) {
-        return models::Batch{.inputs = {hollow_tensor({count, kFeatures}, at::kFloat)}, .target = {}};
+        return models::Batch{.inputs = {hollow_tensor({count, kFeatures}, at::kFloat)}, .targets = {}};
       });
   reference::Case c;
   c.id = c.model = name;

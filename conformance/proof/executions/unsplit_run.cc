@@ -96,7 +96,7 @@ class UnsplitModel : public reference::CaseSubject {
         reference::divide(case_, model_, batch, case_.microbatches, /*training=*/false);
     for (size_t m = 0; m < chunks.size(); ++m) {
       Named results;
-      forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.target), results);
+      forward(step, static_cast<int>(m), chunks[m], reference::loss_divisor(case_, batch.targets), results);
       put(results);
     }
   }
@@ -179,7 +179,7 @@ class UnsplitModel : public reference::CaseSubject {
   /// backward(), or the same without executing it.
   Ran replayed(Replays& replays, int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
     std::vector<at::Tensor> rows = chunk.inputs;
-    rows.push_back(chunk.target);
+    rows.insert(rows.end(), chunk.targets.begin(), chunk.targets.end());
     const double weight = reference::loss_weight(case_, model_, chunk, batch);
     const bool is_made = replays.replay && weight == replays.weight && replays.replay->make(rows);
     if (is_made && microbatch > 1) {
@@ -210,7 +210,7 @@ class UnsplitModel : public reference::CaseSubject {
   Ran backward(int step, int microbatch, const models::Batch& chunk, const models::Batch& batch) {
     Named results;
     std::vector<at::Tensor> losses =
-        forward(step, microbatch, chunk, reference::loss_divisor(case_, batch.target), results);
+        forward(step, microbatch, chunk, reference::loss_divisor(case_, batch.targets), results);
     std::erase_if(losses, [](const at::Tensor& loss) { return !loss.requires_grad(); });
     const reference::NamedTensors named = parameters();
     std::vector<at::Tensor> all;
@@ -251,8 +251,8 @@ class UnsplitModel : public reference::CaseSubject {
       losses.push_back(loss);
       results.push_back({{step, ResultKind::Loss, -1, microbatch, name}, loss});
     };
-    if (reference::has_loss(case_.loss, chunk.target))
-      add_loss("loss", reference::compute_loss(case_.loss, outputs, chunk.target, divisor));
+    if (reference::has_loss(case_.loss, chunk.targets))
+      add_loss("loss", reference::compute_loss(case_.loss, outputs, chunk.targets, divisor));
     const bool in_place = case_.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
     const size_t local = in_place ? model_.auxiliary_losses : 0;
     for (size_t i = outputs.size() - local; i < outputs.size(); ++i)

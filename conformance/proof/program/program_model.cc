@@ -82,7 +82,7 @@ void add_program(const std::string& name, const program::ProgramStep& step) {
   models::add_model(
       name, [step](reference::Dtype, uint64_t) { return make_model(step); },
       [batch = step.batch](reference::Dtype, int, uint64_t, int) {
-        return models::Batch{.inputs = batch.inputs, .target = batch.target};
+        return models::Batch{.inputs = batch.inputs, .targets = batch.target};
       });
 }
 

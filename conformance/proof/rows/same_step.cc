@@ -68,7 +68,7 @@ class Steps {
     // The division by the number of micro-batches is a part of the weight.
     reference::Case undivided = case_;
     undivided.division = reference::Division::Nobody;
-    const double divisor = reference::loss_divisor(undivided, batch.target);
+    const double divisor = reference::loss_divisor(undivided, batch.targets);
     reference::Case by_rows = case_;
     by_rows.loss.equal_weights = false;
     const double parts_of_step = case_.division == reference::Division::Nobody ? 1 : case_.microbatches;
@@ -107,7 +107,8 @@ class Steps {
     models::Batch out;
     for (const at::Tensor& input : batch.inputs)
       out.inputs.push_back(reference::converted(input, reference::Dtype::F64));
-    out.target = reference::converted(batch.target, reference::Dtype::F64);
+    out.targets =
+        batch.targets.map([](const at::Tensor& target) { return reference::converted(target, reference::Dtype::F64); });
     return out;
   }
 
@@ -118,7 +119,7 @@ class Steps {
     };
     models::Batch out;
     for (const at::Tensor& input : batch.inputs) out.inputs.push_back(copy(input));
-    out.target = copy(batch.target);
+    out.targets = batch.targets.map(copy);
     return out;
   }
 
@@ -144,7 +145,9 @@ class Steps {
       else
         mark_rows(name, input, model_.input_chunks[i].dim);
     }
-    if (batch.target.defined()) mark_rows("the target", batch.target, model_.target_chunk.dim);
+    for (size_t i = 0; i < batch.targets.size(); ++i)
+      mark_rows(batch.targets.size() == 1 ? "the target" : "target " + std::to_string(i), batch.targets[i],
+                model_.target_chunk.dim);
     if (rows < 0) throw InputError(case_.id + ": no input has rows");
     return rows;
   }
@@ -183,8 +186,8 @@ class Steps {
       outputs = model_.forward(batch.inputs);
     }
     std::vector<std::pair<std::string, at::Tensor>> losses;
-    if (reference::has_loss(case_.loss, batch.target))
-      losses.emplace_back("loss", reference::compute_loss(case_.loss, outputs, batch.target, divisor));
+    if (reference::has_loss(case_.loss, batch.targets))
+      losses.emplace_back("loss", reference::compute_loss(case_.loss, outputs, batch.targets, divisor));
     const bool in_place = case_.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
     for (size_t i = outputs.size() - (in_place ? model_.auxiliary_losses : 0); i < outputs.size(); ++i)
       if (outputs[i].defined())

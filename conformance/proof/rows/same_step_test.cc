@@ -153,7 +153,7 @@ StepProof prove_program(const std::string& name, const Forward& forward, bool me
     return model;
   };
   const auto make_batch = [](reference::Dtype, int count, uint64_t, int) {
-    return models::Batch{.inputs = {at::randn({count, 3})}, .target = {}};
+    return models::Batch{.inputs = {at::randn({count, 3})}, .targets = {}};
   };
   models::add_model(name, make_model, make_batch);
   reference::Case c;

@@ -58,7 +58,7 @@ reference::Case wide_case() {
         return model;
       },
       [](reference::Dtype, int rows, uint64_t, int) {
-        return models::Batch{.inputs = {hollow_tensor({rows, kWidth}, at::kFloat)}, .target = {}};
+        return models::Batch{.inputs = {hollow_tensor({rows, kWidth}, at::kFloat)}, .targets = {}};
       });
   reference::Case c;
   c.id = c.model = "hollow-wide";

@@ -93,9 +93,9 @@ class Execution:
     def _loss(self, outputs, labels):
         """The user's loss function: divides, adds the losses of early stages, weighs; DeepSpeed divides by the number of
         micro-batches."""
-        weight, *target = labels
+        weight, *targets = labels
         step = self.recorder.step
-        loss = self.case.loss(outputs, *(target or [None]), step)
+        loss = self.case.loss(outputs, self.case.nested_targets(targets or [None]), step)
         self.recorder.put("loss", None, self.recorder.microbatch, "loss", loss)
         factor = weight.item() * self.case.microbatches / self._divided_by()
         return loss if factor == 1 or self.case.steps[step]["kind"] == "eval" else loss * factor
@@ -137,7 +137,8 @@ class Execution:
             inputs = tuple(x for x in self.case.inputs(step, m) if x is not None)
             target = self.case.target(step, m)
             weight = torch.tensor(self._weight(step, m), dtype=torch.float64)
-            yield inputs[0] if len(inputs) == 1 else inputs, (weight,) if target is None else (weight, target)
+            targets = [] if target is None else self.case.flat_targets(target)
+            yield inputs[0] if len(inputs) == 1 else inputs, (weight, *targets)
 
     def _after_backward(self, buffer):
         """The gradients that this stage owes. DeepSpeed has divided the loss: this undoes it."""

@@ -39,6 +39,7 @@ class JaxInterpreter(Backend):
         "loss_divisor", "added", "local_losses", "class_weights", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
         "resumes",
     )  # fmt: skip
+    givens = ("several_targets",)
     input_gradients = parameter_hooks = boundary_hooks = replicas = shards_parameters = True
 
     def why_not(self, case):

@@ -1,18 +1,24 @@
 """The loss of a micro-batch."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from numerics import quotient, widened
 
 
 def loss_of(case, step, outputs, target):
-    """`outputs`: {name: value} of the model. The loss with those that are added to it, divided."""
-    y = outputs[case.output_names()[0]]
-    total = KINDS[case.json["loss"]["kind"]](case.json["loss"], widened(y), widened(target)).astype(y.dtype)
+    """`outputs`: {name: value} of the model. The sum of its losses, with those that are added to it, divided."""
+    compared = zip(case.compared_outputs(), case.flat_targets(target), strict=True)
+    total = functools.reduce(jnp.add, (own_loss(case.json["loss"], outputs[name], of) for name, of in compared))
     for name in case.json["loss"].get("added", ()):
         if name in outputs:
             total = total + outputs[name]
     return quotient(total, case.loss_divisor(step))
+
+
+def own_loss(loss, y, target):
+    return KINDS[loss["kind"]](loss, widened(y), widened(target)).astype(y.dtype)
 
 
 def reduced(loss, terms):

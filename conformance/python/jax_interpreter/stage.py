@@ -76,7 +76,7 @@ class Forward:
 
     def root_values(self):
         """The numbers of the values that the roots are, or that the loss is made from."""
-        for_loss = {*self.case.output_names()[:1], *self.case.json["loss"].get("added", ())} if self.has_loss else set()
+        for_loss = {*self.case.compared_outputs(), *self.case.json["loss"].get("added", ())} if self.has_loss else set()
         needed = {"loss": lambda name: True, "boundary": self.with_gradient.__contains__, "model": for_loss.__contains__}
         return [e["value"] for e in self.form["outputs"] if e["value"] is not None and needed[e["to"]](e["name"])]
 

@@ -17,6 +17,7 @@ class GPipe(Backend):
     schedules = ("gpipe",)
     steps = ("train", "eval", "zero_grad", "read")
     extras = ("loss_divisor", "added", "local_losses", "class_weights")
+    givens = ("several_targets",)
     delivers = ("forward", "output", "loss", "backward", "grad", "buffer", "param")
     libtorch = importlib.metadata.version("torch").split("+")[0]
 

@@ -45,6 +45,7 @@ WITHOUT = {
     "divided": "a batch that its user divides, with micro-batches of several lengths: this backend takes whole batches",
     "whole_gradients": "gradients read from inputs that are given whole: this backend makes leaves of micro-batches",
     "some_gradients": "inputs that require gradients in some micro-batches only: this backend has them in all or in none",
+    "several_targets": "a structure of several targets: this backend takes one tensor of targets",
     "early_exits": "micro-batches that leave at an early stage: in this backend outputs come from the last one",
 }
 
@@ -75,7 +76,8 @@ class Backend:
                        "weight_closures"
     givens             in which of these ways it takes a batch (Case.givens()): "divided" by the user into micro-batches;
                        "whole_gradients", read from the whole inputs; "some_gradients", of the inputs of some micro-batches
-                       only; "early_exits", micro-batches that leave an evaluation at an early stage
+                       only; "early_exits", micro-batches that leave an evaluation at an early stage; "several_targets", in
+                       a dict or list
     input_gradients    whether it delivers gradients of the model's inputs
     parameter_hooks    whether it calls users' hooks on parameters
     boundary_hooks     whether it lets users have hooks on values between stages

@@ -15,7 +15,7 @@ EXTRAS = (
     "class_weights", "added", "local_losses", "loss_divisor", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
     "resumes", "accumulation_hooks", "weight_closures"
 )  # fmt: skip
-GIVENS = ("divided", "whole_gradients", "some_gradients", "early_exits")
+GIVENS = ("divided", "whole_gradients", "some_gradients", "early_exits", "several_targets")
 
 
 def shape_of(form, entry):
@@ -43,6 +43,23 @@ def has_isolated_loss(program):
 def writes_buffers(program):
     """Whether a stage of program.json changes its buffers."""
     return any(stage["buffer_updates"] for form in program["programs"] for stage in form["stages"])
+
+
+def filled(form, value_of):
+    """A nested structure of case.json with value_of(name) in the place of each name."""
+    if isinstance(form, dict):
+        return {key: filled(inner, value_of) for key, inner in form.items()}
+    return [filled(inner, value_of) for inner in form] if isinstance(form, list) else value_of(form)
+
+
+def flattened(form, value, what):
+    """The reverse: {name: value}. Raises ValueError, which begins with `what`, if `value` has another form."""
+    if isinstance(form, str):
+        return {form: value}
+    if len(form) != len(value):
+        raise ValueError(f"{what} {form} expected, {len(value)} given")
+    keys = form if isinstance(form, dict) else range(len(form))
+    return {name: leaf for key in keys for name, leaf in flattened(form[key], value[key], what).items()}
 
 
 def read_schedule(path):
@@ -157,7 +174,7 @@ class Case:
         return states
 
     def output_names(self):
-        """Names of the model's outputs in results, in the order of the program. The loss is computed from the first."""
+        """Names of the model's outputs in results, in the order of the program."""
         return [e["name"] for e in self.program["programs"][0]["stages"][-1]["outputs"] if e["to"] == "model"]
 
     def local_losses(self, stage):
@@ -169,32 +186,32 @@ class Case:
         dict that case.json describes."""
         if "outputs" not in self.json:
             return flat[0] if len(flat) == 1 else tuple(flat)
-        by_name = dict(zip(self.output_names(), flat, strict=True))
-
-        def filled(form):
-            if isinstance(form, dict):
-                return {key: filled(inner) for key, inner in form.items()}
-            return [filled(inner) for inner in form] if isinstance(form, list) else by_name[form]
-
-        return filled(self.json["outputs"])
+        return filled(self.json["outputs"], dict(zip(self.output_names(), flat, strict=True)).__getitem__)
 
     def flat_outputs(self, outputs):
         """The reverse of nested_outputs, for the result of any stage: a tuple in the order of the program."""
         if not isinstance(outputs, dict):
             return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
-        by_name = {}
-
-        def take(form, value):
-            if isinstance(form, str):
-                by_name[form] = value
-                return
-            if len(form) != len(value):
-                raise ValueError(f"case {self.id}: outputs {form} expected, {len(value)} given")
-            for key in form if isinstance(form, dict) else range(len(form)):
-                take(form[key], value[key])
-
-        take(self.json["outputs"], outputs)
+        by_name = flattened(self.json["outputs"], outputs, f"case {self.id}: outputs")
         return tuple(by_name[name] for name in self.output_names())
+
+    def compared_outputs(self):
+        """Names of the outputs from which the loss is computed, each with a target of its own, in the order in which their losses
+        are added: the first output in cases without several targets."""
+        return self.json["loss"].get("outputs") or self.output_names()[:1]
+
+    def nested_targets(self, flat):
+        """What target() returns, from the targets in the order of compared_outputs()."""
+        if "targets" not in self.json:
+            return flat[0]
+        return filled(self.json["targets"], dict(zip(self.compared_outputs(), flat, strict=True)).__getitem__)
+
+    def flat_targets(self, target):
+        """The reverse of nested_targets."""
+        if "targets" not in self.json:
+            return [target]
+        by_name = flattened(self.json["targets"], target, f"case {self.id}: targets")
+        return [by_name[name] for name in self.compared_outputs()]
 
     @property
     def offloads(self):
@@ -213,6 +230,8 @@ class Case:
         return self._inputs(step, 0, self.microbatches)
 
     def batch_target(self, step):
+        """The target of the whole batch; with several targets the dict or list of them that case.json describes; None for a
+        step without a target."""
         return self._target(step, 0, self.microbatches)
 
     def inputs(self, step, microbatch):
@@ -220,6 +239,7 @@ class Case:
         return self._inputs(step, microbatch, microbatch + 1)
 
     def target(self, step, microbatch):
+        """The same for a micro-batch."""
         return self._target(step, microbatch, microbatch + 1)
 
     def pieces(self, inputs, microbatch):
@@ -238,7 +258,10 @@ class Case:
         return [self._given(f"step/{step}/input/{entry['name']}", entry["chunk"], begin, end) for entry in entries]
 
     def _target(self, step, begin, end):
-        return self._given(f"step/{step}/target", self.json["target"], begin, end)
+        given = lambda name: self._given(f"step/{step}/target{name}", self.json["target"], begin, end)
+        if "targets" not in self.json:
+            return given("")
+        return filled(self.json["targets"], lambda name: given("/" + name)) if self.steps[step]["target"] else None
 
     def _given(self, name, chunk, begin, end):
         if not self.is_divided:
@@ -287,8 +310,10 @@ class Case:
     def givens(self):
         """How the user gives batches and takes their results, in this case and in few others; a backend declines those that
         it does not name. "divided"; "whole_gradients"; "some_gradients": inputs that require gradients in some
-        micro-batches only; "early_exits": micro-batches of an evaluation that leave at an early stage."""
+        micro-batches only; "early_exits": micro-batches of an evaluation that leave at an early stage; "several_targets": a
+        dict or list of targets."""
         found = {name for name in ("divided", "whole_gradients") if self.json.get(name)}
+        found |= {"several_targets"} if "targets" in self.json else set()
         entries = (entry for step in self.steps for entry in step.get("microbatches", ()))
         found |= {"some_gradients" for entry in entries if "input_gradients" in entry}
         early = (entry for form in self.program["programs"] for stage in form["stages"][:-1] for entry in stage["outputs"])

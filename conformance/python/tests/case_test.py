@@ -123,6 +123,31 @@ class Files(unittest.TestCase):
         self.assertLessEqual(case.givens(), set(GIVENS))
         self.assertEqual([case.needs_gradients(0, m) for m in (0, 1)], [True, False])
 
+    def test_several_targets_are_given_in_the_structure_of_the_case(self):
+        def edit(document):
+            document["targets"] = {"b": ["y.1"], "a": "y.0"}
+            document["loss"]["outputs"] = ["y.0", "y.1"]
+
+        self.change("case.json", edit)
+        case = load(self.case)
+        self.assertEqual((case.givens(), case.compared_outputs()), ({"several_targets"}, ["y.0", "y.1"]))
+        self.assertIn("a structure of several targets", self.planned(Toy())["why"])
+        rows = np.arange(5)
+        case.tensors = {"step/0/target/y.0": rows, "step/0/target/y.1": -rows}
+        target = case.target(0, 1)
+        self.assertEqual(list(target), ["b", "a"])
+        part = np.array_split(rows, case.microbatches)[1]
+        np.testing.assert_array_equal(target["a"], part)
+        np.testing.assert_array_equal(target["b"][0], -part)
+        first, second = case.flat_targets(target)
+        self.assertIs(first, target["a"])
+        self.assertEqual(case.nested_targets([1, 2]), {"b": [2], "a": 1})
+        self.assertIs(second, target["b"][0])
+        with self.assertRaisesRegex(ValueError, "targets .* expected, 1 given"):
+            case.flat_targets({"a": rows})
+        case.steps[0]["target"] = False
+        self.assertIsNone(case.target(0, 1))
+
     def test_a_divisor_is_positive(self):
         self.change("case.json", lambda document: document["steps"][0].update(loss_divisor=0))
         self.assertIn("case.json: steps[0].loss_divisor: expected more than 0, got 0", self.refusal())

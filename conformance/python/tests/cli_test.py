@@ -93,7 +93,7 @@ class CommandLine(InFolder):
             ({"losses": "mean"}, "Mine.losses: 'mean' is none of the 4 words; nearest: mse, "),
             ({"dtypes": ["f32"]}, "Mine.dtypes: 'f32' is none of the 4 words; nearest: F32, "),
             ({"extras": ("loss-divisor",)}, "Mine.extras: 'loss-divisor' is none of the 11 words; nearest: loss_divisor, "),
-            ({"givens": ("early_exit",)}, "Mine.givens: 'early_exit' is none of the 4 words; nearest: early_exits, "),
+            ({"givens": ("early_exit",)}, "Mine.givens: 'early_exit' is none of the 5 words; nearest: early_exits, "),
             ({"deliver": ("loss",)}, "Mine.deliver: a Backend has no such attribute; nearest: delivers (begin one of your own "),
             ({"operator": None}, "Mine.operator: a Backend has no such attribute; nearest: operators (begin one of your own "),
         ):

@@ -33,7 +33,7 @@ class Pipelining(GlooBackend):
 
     replicas = shards_parameters = True
     extras = ("accumulation_hooks", "weight_closures")
-    givens = ("divided", "whole_gradients", "some_gradients")
+    givens = ("divided", "whole_gradients", "some_gradients", "several_targets")
 
     def __init__(self, stages, alone, reentrant, device):
         self.features = ["none of the help that the adapter without --alone gives"] if alone else helps(stages == "traced")

@@ -188,6 +188,8 @@ def _inputs(files):
         return "ScheduleLoopedBFS takes no args_chunk_spec: every input is divided along dimension 0"
     if files.case["target"] != {"dim": 0} and any(step.get("target") for step in files.case["steps"]):
         return "a target that is not divided along dimension 0: PyTorch divides it so"
+    if "targets" in files.case and not files.case.get("divided"):
+        return "several targets: step() divides one tensor of targets"
     return None
 
 

@@ -48,6 +48,8 @@ Family family(const Variant& variant, bool is_exact) {
                .fine_split_points = halved_children("parts", kParts, {"fc", split::SplitPoint::Where::End}),
                .target_chunk = {.dim = variant.target_in_columns ? 1 : 0},
                .outputs = variant.outputs,
+               .compared_outputs = variant.compared_outputs,
+               .targets = variant.targets,
                .auxiliary_losses = variant.auxiliary_losses};
     for (const auto& [name, content] : variant.inputs) {
       made.input_names.push_back(name);
@@ -101,7 +103,11 @@ Family family(const Variant& variant, bool is_exact) {
           break;
       }
     }
-    if (variant.has_target) made.target = target();
+    if (!variant.has_target) return made;
+    std::vector<at::Tensor> targets = {target()};
+    for (int i = 1; i < variant.compared_outputs; ++i)
+      targets.push_back(values(is_exact, {rows, width}, dtype, seed, step, "target." + std::to_string(i)));
+    made.targets = std::move(targets);
     return made;
   };
   return {(is_exact ? "exact-" : "") + variant.name, model, batch};

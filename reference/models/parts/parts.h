@@ -107,8 +107,10 @@ struct Variant {
   bool has_target = true;
   /// The target and output 0 are [width, rows], divided along dimension 1.
   bool target_in_columns = false;
-  /// As in Model.
+  /// As in Model. Targets of outputs after the first are [rows, width].
   graph::OutputTree outputs = {};
+  int compared_outputs = 1;
+  graph::OutputTree targets = {};
   int auxiliary_losses = 0;
 };
 

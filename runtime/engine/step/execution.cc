@@ -122,7 +122,9 @@ bool ActionContext::training() const { return execution_.step().training(); }
 const std::vector<at::Tensor>& ActionContext::inputs(int microbatch) const {
   return execution_.step().inputs(microbatch);
 }
-const at::Tensor& ActionContext::target(int microbatch) const { return execution_.step().target(microbatch); }
+const microbatch::Targets& ActionContext::targets(int microbatch) const {
+  return execution_.step().targets(microbatch);
+}
 const std::vector<at::Tensor>& ActionContext::losses() const { return execution_.step().result().losses; }
 StageRunner& ActionContext::runner(int stage) const {
   const std::vector<int>& stages = execution_.step().context().stages;

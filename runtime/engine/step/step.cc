@@ -90,7 +90,7 @@ void Step::require_parameters(const schedule::Action& action) {
 void Step::offload(int stage, int microbatch) {
   MicrobatchState& state = state_of(stage, microbatch);
   std::vector<at::Tensor> kept = batch_.inputs[microbatch];
-  kept.push_back(target(microbatch));
+  kept.insert(kept.end(), targets(microbatch).begin(), targets(microbatch).end());
   for (const auto* tensors : {&stage_of(stage).state->parameters, &stage_of(stage).state->buffers})
     for (const auto& [name, tensor] : *tensors) kept.push_back(tensor);
   if (context_.is_last(stage))
@@ -121,8 +121,8 @@ void Step::abandon() noexcept {
   }
 }
 
-const at::Tensor& Step::target(int microbatch) const {
-  static const at::Tensor none;
+const microbatch::Targets& Step::targets(int microbatch) const {
+  static const microbatch::Targets none;
   return batch_.targets.empty() ? none : batch_.targets.at(microbatch);
 }
 

@@ -49,8 +49,7 @@ class Step {
   StepResult& result() { return result_; }
   bool training() const { return training_; }
   const std::vector<at::Tensor>& inputs(int microbatch) const { return batch_.inputs.at(microbatch); }
-  /// Undefined if the batch has none.
-  const at::Tensor& target(int microbatch) const;
+  const microbatch::Targets& targets(int microbatch) const;
   StageRunner& runner(int stage) const { return *stage_of(stage).runner; }
   StepBuffers& buffers() { return buffers_; }
 

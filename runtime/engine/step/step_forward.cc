@@ -118,7 +118,7 @@ void Step::take_local_losses(int stage, int microbatch) {
 void Step::compute_loss(MicrobatchState& state, int microbatch) {
   if (!context_.options.loss) return;
   try {
-    state.loss = context_.options.loss(state.outputs, target(microbatch));
+    state.loss = context_.options.loss(state.outputs, targets(microbatch));
   } catch (const std::exception& error) {
     throw InputError("engine: the loss of micro-batch " + std::to_string(microbatch) + ": " + graph::error_text(error));
   }

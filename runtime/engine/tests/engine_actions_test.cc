@@ -90,7 +90,7 @@ TEST(CustomFunction, StandsAroundTheEnginesOwn) {
         EXPECT_EQ(context.schedule(), schedule);
         EXPECT_TRUE(context.training());
         expect_same(context.inputs(action.microbatch)[0], batch_of("mlp", 4).tensor_split(2)[action.microbatch], "x");
-        expect_same(context.target(action.microbatch), target_of("mlp", 4).tensor_split(2)[action.microbatch],
+        expect_same(context.targets(action.microbatch).one(), target_of("mlp", 4).tensor_split(2)[action.microbatch],
                     "target");
         EXPECT_EQ(context.losses().size(), action.stage == 1 ? 2u : 0u);
         context.execute(action);

@@ -43,9 +43,10 @@ def named_leaves(recorder):
 
     def read_leaves(path):
         tensors = read(path)
-        inputs = [entry["name"] for entry in read_json(os.path.join(os.path.dirname(path), "case.json"), "case")["inputs"]]
+        case = read_json(os.path.join(os.path.dirname(path), "case.json"), "case")
+        names = {"input": [entry["name"] for entry in case["inputs"]], "target": case["loss"].get("outputs", [])}
         for key, tensor in tensors.items():
-            recorder.name_leaf(tensor, *kind_and_name(key, inputs))
+            recorder.name_leaf(tensor, *kind_and_name(key, names))
         return tensors
 
     Case.read_tensors = staticmethod(read_leaves)
@@ -55,9 +56,9 @@ def named_leaves(recorder):
         Case.read_tensors = staticmethod(read)
 
 
-def kind_and_name(key, inputs):
-    """("input", "0 of step 0") of "step/0/input/x", as conformance/proof names it; INTERPRETING.md has the keys. `inputs` are
-    the names of the case's inputs, in order."""
+def kind_and_name(key, numbered):
+    """("input", "0 of step 0") of "step/0/input/x", as conformance/proof names it; INTERPRETING.md has the keys. `numbered`:
+    {"input": the names of the case's inputs, "target": those of its targets if there are several}, in order."""
     kind, _, rest = key.partition("/")
     if kind != "step":
         return kind, rest
@@ -65,8 +66,7 @@ def kind_and_name(key, inputs):
     if kind == "mask":
         return kind, f"{names[2]} of stage {names[0]}, micro-batch {names[1]}, step {step}"
     of = f"of step {step}"
-    if names[kind == "input" :]:  # given by micro-batch
+    order = numbered[kind]
+    if names[bool(order) :]:  # given by micro-batch
         of = f"micro-batch {names[-1]} {of}"
-    if kind != "input":
-        return kind, of
-    return kind, f"{inputs.index(names[0])}{',' if names[1:] else ''} {of}"
+    return kind, f"{order.index(names[0])}{',' if names[1:] else ''} {of}" if order else of

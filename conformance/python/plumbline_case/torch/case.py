@@ -1,5 +1,7 @@
 """A case with tensors of torch, and its stages as nn.Modules."""
 
+import functools
+import operator
 import os
 
 import torch
@@ -46,14 +48,17 @@ class Case(case.Case):
 
     def loss(self, output, target, step=None):
         """The loss of a micro-batch. `output`: the first output of the model, or all of them, as the last stage returns
-        them. A case with `added` needs all, and one with a loss_divisor the number of the step."""
+        them. A case with several targets or with `added` needs all, and one with a loss_divisor the number of the step."""
         if step is None and any("loss_divisor" in one for one in self.steps):
             raise ValueError(f"case {self.id} divides its losses: loss() needs the number of the step")
         outputs = dict(zip(self.output_names(), self.flat_outputs(output)))
-        total = self._own_loss(next(iter(outputs.values())), target)
-        for name in self.json["loss"].get("added", ()):
-            if name not in outputs:
-                raise ValueError(f"case {self.id} adds output {name} to its loss: loss() needs all outputs")
+        compared, added = self.compared_outputs(), self.json["loss"].get("added", ())
+        if missing := [name for name in (*compared, *added) if name not in outputs]:
+            raise ValueError(f"case {self.id} reads output {missing[0]} in its loss: loss() needs all outputs")
+        targets = self.flat_targets(target)
+        losses = (self._own_loss(outputs[name], of) for name, of in zip(compared, targets, strict=True))
+        total = functools.reduce(operator.add, losses)
+        for name in added:
             if outputs[name] is not None:
                 total = total + outputs[name]
         return total if step is None else self.divided(total, step)

@@ -75,7 +75,7 @@ class StepComparison {
           const TensorMap& others = first.try_emplace(steps.schedule, measured.gradients).first->second;
           steps.bits_equal = steps.bits_equal && measured.gradients == others;
           steps.seconds[static_cast<size_t>(arm)].push_back(std::move(measured.seconds));
-          steps.processor[static_cast<size_t>(arm)].push_back(std::move(measured.processor));
+          steps.processor[static_cast<size_t>(arm)].push_back(std::move(measured.cpu_seconds));
         }
         if (arm == Arm::Peer) version_ = read_file(out / "version");
       }
@@ -106,7 +106,8 @@ class StepComparison {
       process.argv.push_back(word);
     process.argv.insert(process.argv.end(), options_.schedules.begin(), options_.schedules.end());
     run_side(std::string(name_of(arm, engine_)) + "'s side", process, arm == Arm::Peer ? "--python: " : "",
-             std::string("needs a Python with ") + engine_.package + ", such as that of scripts/peer " + engine_.peer,
+             std::string("needs a Python with ") + engine_.package + ", such as that of scripts/peer " +
+                 engine_.setup_arguments,
              out / (options_.schedules.back() + ".0.json"));
   }
 
@@ -218,7 +219,7 @@ int run_round([[maybe_unused]] RoundOptions& options) {
 
 /// For scripts: a line "NAME PEER VERSION" for each engine.
 int print_engines() {
-  for (const PeerEngine& engine : peer_engines()) std::printf("%s %s\n", engine.name, engine.peer);
+  for (const PeerEngine& engine : peer_engines()) std::printf("%s %s\n", engine.name, engine.setup_arguments);
   return 0;
 }
 

@@ -19,8 +19,11 @@ struct Figure {
   std::string unit;  ///< "s"; "1" for ratios and plain numbers
   Kind kind = Kind::Timed;
   Better better = Better::Lower;
-  double tolerance = 0;              ///< counted: the part of the value by which the counter is known to wobble
-  std::vector<double> samples = {};  ///< in the order of measurement, at least one; above 0 if timed, else at least 0
+  /// Of a counted figure: a median that differs from the earlier one by at most this fraction of it counts as unchanged
+  /// (0.01: 1 %). 0: every difference counts. Always 0 for a timed figure.
+  double tolerance = 0;
+  /// In `unit` and in the order of measurement; at least one. Each is above 0 if timed, at least 0 if counted.
+  std::vector<double> samples = {};
 
   bool operator==(const Figure&) const = default;
 };
@@ -32,10 +35,12 @@ struct Benchmark {
   bool operator==(const Benchmark&) const = default;
 };
 
-/// What is told about the machine. Nothing that names a host, a user, a path or the environment.
+/// The machine of a run and the software on it. No member names a host, a user, a path or the environment.
 struct Machine {
-  std::string hardware;  ///< "AMD EPYC 7B13, 2 cores". Only figures of equal hardware are compared
-  std::string libtorch, mpi, compiler;
+  std::string hardware;  ///< processor and cores: "AMD EPYC 7B13, 2 cores". Only runs of equal hardware are compared
+  std::string libtorch;  ///< its version: "2.15.0"
+  std::string mpi;       ///< name and version: "Open MPI v4.1.4"; "none" in a build without MPI
+  std::string compiler;  ///< name and version: "g++ 12.2.0"
 
   bool operator==(const Machine&) const = default;
 };
@@ -46,7 +51,9 @@ struct BenchRun {
   bool modified = false;  ///< whether the sources differed from that commit
   std::string version;    ///< "0.1.0"
   Machine machine;
-  std::vector<double> probe;  ///< seconds of the steady loop (steady_probe.h), before, between and after; may be empty
+  /// Seconds that the steady loop took (steady_probe.h), each time it ran before, between and after the benchmarks, in
+  /// this order; may be empty.
+  std::vector<double> probe;
   std::vector<Benchmark> benchmarks;
 
   bool operator==(const BenchRun&) const = default;

@@ -16,8 +16,8 @@ const std::vector<ModelShape>& backward_models() {
 }
 
 BackwardStage::BackwardStage(const ModelShape& model) : model_(model), module_(std::make_shared<FilledModel>(model)) {
-  x_ = fill(model.sizes(), /*stream=*/0, kLarge, 0).requires_grad_(true);
-  root_grad_ = fill(model.sizes(), /*stream=*/1, kLarge, 0);
+  x_ = fill(model.sizes(), /*stream=*/0, kActivationExponent, 0).requires_grad_(true);
+  root_grad_ = fill(model.sizes(), /*stream=*/1, kActivationExponent, 0);
 }
 
 void BackwardStage::forward() {

@@ -117,7 +117,7 @@ FilledModel::FilledModel(const ModelShape& shape) {
     const bool matrix = parameter.dim() == 2, bias = item.key().ends_with("bias");
     // a matrix has a magnitude of about 1 / sqrt(inputs)
     const int64_t exponent =
-        matrix ? kLarge + (std::bit_width(static_cast<uint64_t>(parameter.size(1))) - 1) / 2 : kSmall;
+        matrix ? kActivationExponent + (std::bit_width(static_cast<uint64_t>(parameter.size(1))) - 1) / 2 : kSmall;
     parameter.copy_(fill(parameter.sizes(), stream++, exponent, /*middle=*/matrix || bias ? 0 : 1));
   }
 }

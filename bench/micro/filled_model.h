@@ -35,11 +35,13 @@ std::string to_string(const ModelShape& shape);
 /// and for a transformer whose width is not a multiple of 64.
 ModelShape parse_model_shape(const std::string& text);
 
-/// The exponent of fill() for inputs, targets and gradients of outputs: values within 2.
-inline constexpr int64_t kLarge = 8;
+/// The exponent of fill() for inputs, targets and gradients of outputs: with middle 0, values from -2 to 2.
+inline constexpr int64_t kActivationExponent = 8;
 
-/// Element i is middle + v / 2^exponent, where v is a whole number in -510..510 that depends on i and on `stream`:
-/// exact in float32, so every language computes the same bits. The parameters of a model use the streams from 2.
+/// Returns a new float32 tensor on the CPU. Element i, in row-major order, is middle + v / 2^exponent, where v is a
+/// whole number in -510..510 that depends on i and on `stream`. That is exact in float32 for the exponents and middles
+/// used here, so every language computes the same bits. Stream 0 is for inputs, stream 1 for targets and gradients of
+/// outputs; the parameters of a model use the streams from 2.
 at::Tensor fill(at::IntArrayRef sizes, int64_t stream, int64_t exponent, double middle);
 
 /// The model, with children "layers.0", "layers.1", ..., which are entered through call(). Every element of a parameter

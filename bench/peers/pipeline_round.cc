@@ -56,8 +56,8 @@ at::Tensor sum_of_products(const at::Tensor& output, const at::Tensor& target) {
 void run_pipeline_round(const PipelineRound& round, transport::Transport& transport, const std::filesystem::path& out) {
   using Clock = std::chrono::steady_clock;
   FilledModel model(round.model);
-  const at::Tensor inputs = fill(round.model.sizes(round.microbatches), /*stream=*/0, kLarge, 0);
-  const at::Tensor target = fill(round.model.sizes(round.microbatches), /*stream=*/1, kLarge, 0);
+  const at::Tensor inputs = fill(round.model.sizes(round.microbatches), /*stream=*/0, kActivationExponent, 0);
+  const at::Tensor target = fill(round.model.sizes(round.microbatches), /*stream=*/1, kActivationExponent, 0);
   for (const std::string& name : round.schedules) {
     const schedule::Schedule schedule = schedule::make_schedule(name, transport.size(), round.microbatches);
     split::SplitOptions split;
@@ -103,13 +103,13 @@ MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& sc
       const auto processor = json.at("processor_seconds").get<std::vector<double>>();
       if (rank == 0) {
         steps.seconds.resize(seconds.size());
-        steps.processor.resize(seconds.size());
+        steps.cpu_seconds.resize(seconds.size());
       }
       if (seconds.empty() || seconds.size() != steps.seconds.size() || processor.size() != seconds.size())
         throw Error("not as many steps as rank 0 has");
       for (size_t i = 0; i < seconds.size(); ++i) {
         steps.seconds[i] = std::max(steps.seconds[i], seconds[i]);
-        steps.processor[i] += processor[i];
+        steps.cpu_seconds[i] += processor[i];
       }
       for (auto& [name, gradient] : read_tensor_file(rank_file(out, schedule, rank, ".safetensors"))) {
         const auto [before, is_first] = steps.gradients.try_emplace(name, gradient);

@@ -3,14 +3,17 @@
 //   SIDE --microbatches M --threads N --steps S --out DIR MODEL SCHEDULE...
 //
 // SIDE is `mpirun -n P plumbline-bench peers step-round` or `PYTHON pipeline_steps.py --engine NAME --ranks P`. The
-// layers of the model are divided evenly among the schedule's stages. A micro-batch is as MODEL says; inputs and
-// targets of the batch are fill(sizes, 0, kLarge, 0) and fill(sizes, 1, kLarge, 0), the loss of a micro-batch is the
-// sum of output * target, and gradients are sums over micro-batches. Each schedule gets three steps to warm up, then S
-// measured ones; before each, a rank drops its gradients and waits at a barrier. Every rank writes, for each schedule,
-//   DIR/SCHEDULE.RANK.json          of its measured steps, each from the barrier to this rank's end, the seconds and
-//   the
-//                                   processor time of all its threads: {"seconds": [], "processor_seconds": []}
-//   DIR/SCHEDULE.RANK.safetensors   its stages' gradients after the last one, by the parameters' names in the model
+// layers of the model are divided evenly among the schedule's stages: their number must be a multiple of that of the
+// stages. A micro-batch has the sizes of MODEL. Inputs and targets of the batch are fill(sizes, 0, kActivationExponent,
+// 0) and fill(sizes, 1, kActivationExponent, 0), the loss of a micro-batch is the sum of output * target, and gradients
+// are sums over micro-batches. Each schedule gets three steps to warm up, then S measured ones; before each, a rank
+// drops its gradients and waits at a barrier. Every rank writes, for each schedule,
+//
+//   DIR/SCHEDULE.RANK.json          {"seconds": [], "processor_seconds": []}: for each measured step, the seconds from
+//                                   the barrier to this rank's end of the step, and the seconds of processor time that
+//                                   all threads of this rank took in between
+//   DIR/SCHEDULE.RANK.safetensors   the gradients of its stages after the last step, by the names of the parameters in
+//                                   the model
 #pragma once
 
 #include <filesystem>
@@ -29,17 +32,20 @@ struct PipelineRound {
   int microbatches = 0, steps = 0;
 };
 
-/// The C++ side's part of one rank, with the number of threads set by at::set_num_threads(). Every rank calls it.
+/// Executes one rank's part of the C++ side, with the number of threads set by at::set_num_threads(), and writes its
+/// files to `out`, which must exist. Every rank calls it. round.model.layers must be a multiple of the number of stages
+/// of each schedule; not checked.
 void run_pipeline_round(const PipelineRound& round, transport::Transport& transport, const std::filesystem::path& out);
 
 struct MeasuredSteps {
-  std::vector<double> seconds;    ///< by step: of the slowest rank
-  std::vector<double> processor;  ///< by step: seconds of processor time of all ranks
-  TensorMap gradients;            ///< of all ranks
+  std::vector<double> seconds;      ///< by step: of the slowest rank
+  std::vector<double> cpu_seconds;  ///< by step: seconds of processor time, summed over all ranks
+  TensorMap gradients;              ///< of all ranks, by parameter
 };
 
-/// What either side wrote about a schedule. Throws Error for missing or invalid files, ranks with different numbers of
-/// steps, and a parameter with different gradients on two ranks: replicas have the sum over all of them.
+/// Reads what the ranks of either side wrote about a schedule. Throws Error for missing or invalid files, for ranks
+/// with different numbers of steps, and for a parameter with different gradients on two ranks: replicas have the sum
+/// over all of them.
 MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& schedule, int ranks);
 
 /// The loss of a micro-batch.

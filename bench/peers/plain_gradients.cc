@@ -24,8 +24,8 @@ double euclidean(const at::Tensor& tensor) { return tensor.norm().item<double>()
 
 PlainGradients::PlainGradients(const ModelShape& shape, int microbatches)
     : model_(std::make_shared<FilledModel>(shape)) {
-  const at::Tensor inputs = fill(shape.sizes(microbatches), /*stream=*/0, kLarge, 0);
-  const at::Tensor target = fill(shape.sizes(microbatches), /*stream=*/1, kLarge, 0);
+  const at::Tensor inputs = fill(shape.sizes(microbatches), /*stream=*/0, kActivationExponent, 0);
+  const at::Tensor target = fill(shape.sizes(microbatches), /*stream=*/1, kActivationExponent, 0);
   const int64_t rows = shape.sizes()[0];
   std::vector<Microbatch> wide_batch;
   for (int m = 0; m < microbatches; ++m) {

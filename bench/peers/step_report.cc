@@ -82,7 +82,7 @@ std::string fairness_note(int ranks, int threads, int microbatches, const PeerEn
          "  a step from a barrier to the end of the slowest rank; gradients are dropped before the barrier; CPU: of "
          "all "
          "threads of all ranks\n" +
-         title + ": " + version + ", " + engine.includes +
+         title + ": " + version + ", " + engine.fairness_note +
          ", gloo over TCP with a thread of its own;\n"
          "  Python's garbage is collected between steps\n"
          "TCP, shared memory: plumbline's engine on captured stages, " +

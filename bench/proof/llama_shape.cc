@@ -34,23 +34,23 @@ class Parameters : public torch::nn::Module {
 class Layer : public Parameters {
  public:
   Layer(const LlamaShape& shape, at::ScalarType dtype) : shape_(shape), head_(shape.width / shape.heads) {
-    const int64_t keys = shape.key_heads * head_;
+    const int64_t keys = shape.kv_heads * head_;
     attention_norm_ = parameter("attention_norm", {shape.width}, dtype);
     query_ = parameter("wq", {shape.width, shape.width}, dtype);
     key_ = parameter("wk", {keys, shape.width}, dtype);
     value_ = parameter("wv", {keys, shape.width}, dtype);
     out_ = parameter("wo", {shape.width, shape.width}, dtype);
     norm_ = parameter("ffn_norm", {shape.width}, dtype);
-    gate_ = parameter("w1", {shape.inner, shape.width}, dtype);
-    up_ = parameter("w3", {shape.inner, shape.width}, dtype);
-    down_ = parameter("w2", {shape.width, shape.inner}, dtype);
+    gate_ = parameter("w1", {shape.ffn_width, shape.width}, dtype);
+    up_ = parameter("w3", {shape.ffn_width, shape.width}, dtype);
+    down_ = parameter("w2", {shape.width, shape.ffn_width}, dtype);
   }
 
   at::Tensor forward(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines) {
     const at::Tensor normed = norm(x, attention_norm_);
     const at::Tensor query = rotated(heads(at::linear(normed, query_), shape_.heads), cosines, sines);
-    const at::Tensor key = rotated(heads(at::linear(normed, key_), shape_.key_heads), cosines, sines);
-    const at::Tensor value = heads(at::linear(normed, value_), shape_.key_heads);
+    const at::Tensor key = rotated(heads(at::linear(normed, key_), shape_.kv_heads), cosines, sines);
+    const at::Tensor value = heads(at::linear(normed, value_), shape_.kv_heads);
     const at::Tensor mixed = at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
                                                               /*is_causal=*/true, /*scale=*/{}, /*enable_gqa=*/true);
     const at::Tensor h = at::add(x, at::linear(mixed.transpose(1, 2).flatten(2), out_));
@@ -113,7 +113,8 @@ void add_llama(const std::string& name, const LlamaShape& shape) {
     return model;
   };
   const auto make_batch = [shape](reference::Dtype dtype, int rows, uint64_t, int) {
-    const std::vector<int64_t> angles = {shape.tokens, shape.width / shape.heads}, places = {rows, shape.tokens};
+    const std::vector<int64_t> angles = {shape.sequence_length, shape.width / shape.heads};
+    const std::vector<int64_t> places = {rows, shape.sequence_length};
     const at::ScalarType type = reference::scalar_type(dtype);
     return models::Batch{.inputs = {proof::hollow_tensor(places, at::kLong), proof::hollow_tensor(angles, type),
                                     proof::hollow_tensor(angles, type)},
@@ -123,8 +124,8 @@ void add_llama(const std::string& name, const LlamaShape& shape) {
 }
 
 int64_t parameter_count(const LlamaShape& shape) {
-  const int64_t keys = shape.key_heads * (shape.width / shape.heads);
-  const int64_t attention = 2 * shape.width * (shape.width + keys), perceptron = 3 * shape.width * shape.inner;
+  const int64_t keys = shape.kv_heads * (shape.width / shape.heads);
+  const int64_t attention = 2 * shape.width * (shape.width + keys), perceptron = 3 * shape.width * shape.ffn_width;
   return shape.layers * (attention + perceptron + 2 * shape.width) + (2 * shape.vocabulary + 1) * shape.width;
 }
 

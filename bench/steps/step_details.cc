@@ -135,7 +135,7 @@ std::string details_text(const std::vector<StepDetails>& details,
   return text;
 }
 
-std::string cores_text(const StepDetails& details, unsigned cores, double others) {
+std::string cores_text(const StepDetails& details, unsigned cores, double other_load) {
   std::string text;
   const auto pinned = [](const RankDetails& rank) { return rank.cores.size() == 1; };
   if (std::ranges::all_of(details.ranks, pinned)) {
@@ -147,7 +147,7 @@ std::string cores_text(const StepDetails& details, unsigned cores, double others
            ", not pinned";
   }
   char line[96];
-  std::snprintf(line, sizeof line, "; other processes took %.0f %% of the cores meanwhile\n", 100 * others);
+  std::snprintf(line, sizeof line, "; other processes took %.0f %% of the cores meanwhile\n", 100 * other_load);
   return text + line;
 }
 

@@ -12,18 +12,25 @@
 
 namespace plumbline::bench {
 
+/// What one rank measured.
 struct RankDetails {
-  /// Mean seconds of a step: in stages (of a model: with a processor), blocked until a message arrived or was sent,
-  /// posting messages, and the rest.
-  double busy = 0, waiting = 0, posting = 0, rest = 0;
-  std::vector<int> cores;  ///< on which it may run
-  /// Bytes of tensors in a step beyond those before it. Planned: by the liveness of the schedule's activations, each as
-  /// large as what a stage's first forward leaves, and the rank's gradients. Unset for stages that sleep.
-  std::optional<int64_t> peak = {}, planned_peak = {};
+  // Mean seconds per measured step.
+  double busy = 0;     ///< in stages: elapsed time of stages that sleep, processor time of a model's stages
+  double waiting = 0;  ///< blocked until a message arrived or was sent
+  double posting = 0;  ///< in posting messages
+  double rest = 0;     ///< the step's duration on this rank minus the three above
+
+  std::vector<int> cores;  ///< numbers of the host's cores on which the rank may run; empty: unknown
+
+  // Bytes of tensors at their maximum in a step, beyond those before it. Unset for stages that sleep.
+  std::optional<int64_t> peak = {};  ///< measured
+  /// The rank's gradients, plus the simulator's peak of activations, each as large as what the first forward of its
+  /// stage leaves.
+  std::optional<int64_t> planned_peak = {};
 };
 
 struct StepDetails {
-  double p50 = 0, p95 = 0;  ///< seconds from the first rank's begin to the last one's end
+  double p50 = 0, p95 = 0;  ///< percentiles of the steps' seconds, from the first rank's begin to the last one's end
   /// Seconds of the simulator's step, in which each computation takes the median of the measured ones of its stage and
   /// kind, and nothing else takes time.
   double simulated = 0;
@@ -40,7 +47,9 @@ StepDetails read_step_details(const conformance::JobThroughput& item, size_t ind
 /// A table with one row per measurement, in milliseconds; ranges are over the ranks.
 std::string details_text(const std::vector<StepDetails>& details, const std::vector<conformance::JobThroughput>& items);
 
-/// What shares the cores: the ranks among themselves, and other processes (OtherLoad). One line.
-std::string cores_text(const StepDetails& details, unsigned cores, double others);
+/// Returns a line on what shares the cores: on which core each rank runs, or that ranks are not pinned, and the load by
+/// other processes. `cores`: the number of cores of this machine. `other_load`: the share of all cores' time that other
+/// processes took during the measurement, from 0 to 1 (OtherLoad::share()); the line has it in per cent.
+std::string cores_text(const StepDetails& details, unsigned cores, double other_load);
 
 }  // namespace plumbline::bench

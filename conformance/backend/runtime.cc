@@ -80,7 +80,7 @@ void run_all(const Job& job, c10::Device device, RankFlight* flight, transport::
     const auto path_of = [&](int rank) {
       return throughput ? throughput_path(out, index, rank) : result_path(out, job.cases[index], rank);
     };
-    write_of_all_ranks(transport, bytes, path_of, limit());
+    gather_to_files(transport, bytes, out, path_of, limit());
     report(throughput, index, /*done=*/true);
     // Rank 0 may judge before it comes here, and the others wait for that; it finds them waiting.
     transport::barrier(transport, transport.rank() == 0 ? limit() : patient(job));
@@ -90,7 +90,7 @@ void run_all(const Job& job, c10::Device device, RankFlight* flight, transport::
       execute(/*throughput=*/false, index);
     } catch (const TimeoutError& error) {
       if (flight == nullptr) throw;
-      throw TimeoutError(error.what() + flight->told(flight_page(out, job.cases[index])));
+      throw TimeoutError(error.what() + flight->explain_timeout(flight_page(out, job.cases[index])));
     }
   };
   for (size_t i = 0; i < job.cases.size(); ++i) execute_case(i);

@@ -31,14 +31,15 @@ void share_cases(transport::Transport& transport, const std::filesystem::path& f
   add_cases(files);
 }
 
-void write_of_all_ranks(transport::Transport& transport, const std::string& bytes,
-                        const std::function<std::filesystem::path(int rank)>& path_of,
-                        const transport::Deadline& deadline) {
+void gather_to_files(transport::Transport& transport, const std::string& bytes, const std::filesystem::path& out,
+                     const std::function<std::filesystem::path(int rank)>& path_of,
+                     const transport::Deadline& deadline) {
   const std::vector<std::vector<std::byte>> all =
       transport::gather_bytes(transport, 0, std::as_bytes(std::span(bytes)), deadline);
+  if (transport.rank() == 0 && !out.empty()) std::filesystem::create_directories(out);
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const std::filesystem::path path = path_of(static_cast<int>(rank));
-    std::filesystem::create_directories(path.parent_path());
+    create_folders(out, path.parent_path().lexically_relative(out));
     write_file(path, std::string_view(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()));
   }
 }

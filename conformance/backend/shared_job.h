@@ -11,20 +11,26 @@
 
 namespace plumbline::conformance {
 
-/// Returns rank 0's job on every rank; `job` of the other ranks is ignored. Rank 0 may be judging results before it
-/// calls this, so that the others need a patient deadline.
+/// Returns rank 0's job on every rank; `job` of the other ranks is ignored. All ranks call it together. Rank 0 may be
+/// judging results before it calls this, so that the others need a patient deadline. Throws as broadcast_text() does.
 Job share_job(transport::Transport& transport, const Job& job, const transport::Deadline& deadline);
 
-/// Adds the cases that rank 0 has added from `folder` to the corpus of the other ranks, which need no such folder.
-/// Nothing if it is empty on rank 0. Throws InputError on rank 0 for files that cannot be read.
+/// Broadcasts the files of cases in rank 0's `folder`, and adds their cases to the corpus of the other ranks; rank 0
+/// must have added them itself (add_cases()). Adds nothing if `folder` is empty on rank 0; `folder` of the other ranks
+/// is ignored. All ranks call it together. Throws as broadcast_text() does; InputError on rank 0 before it sends if a
+/// file cannot be read, and on the other ranks as add_cases() does.
 void share_cases(transport::Transport& transport, const std::filesystem::path& folder,
                  const transport::Deadline& deadline);
 
-/// Writes the bytes of every rank to rank 0's file system, each to `path_of(rank)`, and creates the folders. All ranks
-/// call it; rank 0 returns when every rank has delivered its bytes, or throws TimeoutError, which names the rank that
-/// has not. Throws InputError and Error on rank 0 as write_file() does.
-void write_of_all_ranks(transport::Transport& transport, const std::string& bytes,
-                        const std::function<std::filesystem::path(int rank)>& path_of,
-                        const transport::Deadline& deadline);
+/// Gathers the bytes of every rank on rank 0, which writes them to one file per rank: `path_of(rank)`, a path below
+/// `out`. Creates `out` and the folders of the files if they are missing. All ranks call it together; `out` and
+/// `path_of` are used on rank 0 only. Another rank returns when its bytes are sent, rank 0 when all files are written.
+///
+/// Throws as gather_bytes() does: on rank 0 a TimeoutError names the rank whose bytes have not come. On rank 0 also
+/// throws WriteError as create_folders() and write_file() do, and std::filesystem::filesystem_error if `out` cannot be
+/// created. The other ranks do not learn of that: the caller must abort them.
+void gather_to_files(transport::Transport& transport, const std::string& bytes, const std::filesystem::path& out,
+                     const std::function<std::filesystem::path(int rank)>& path_of,
+                     const transport::Deadline& deadline);
 
 }  // namespace plumbline::conformance

@@ -26,16 +26,20 @@ class InputStash {
   std::vector<Entry> entries_;
 };
 
-/// Inputs given whole that are leaves and require gradients: their micro-batches become leaves, so that a backward does
-/// not fill a gradient of the whole batch for each of them.
+/// The inputs of a step that were given undivided, are leaves and require gradients. During the step each micro-batch
+/// has a leaf of its own in place of its slice; otherwise the backward of every micro-batch would allocate a gradient
+/// of the size of the whole input. Replicated inputs are excluded: every micro-batch has the input itself.
 class WholeInputs {
  public:
-  /// `batch` has the pieces of `inputs`, as `specs` divide them.
+  /// `batch` must have the slices of `inputs` as `specs` divide them; `specs` has one entry per input. Replaces the
+  /// slices of the inputs above in `batch` by detached leaves, which share the memory of the input and require
+  /// gradients. Keeps references to these leaves and to the inputs.
   WholeInputs(const std::vector<at::Tensor>& inputs, const std::vector<microbatch::ChunkSpec>& specs,
               microbatch::Microbatches& batch);
 
-  /// Joins the gradients of the pieces, and adds them to those of the inputs. A row without a gradient gets zeros, if
-  /// another one has one.
+  /// Call once, after the step. Joins the gradients of an input's slices along the divided dimension, with zeros for a
+  /// slice without one, and adds the result to the .grad of the input, which it becomes if there is none. The .grad of
+  /// an input is unchanged if no slice has a gradient.
   void add_gradients() const;
 
  private:

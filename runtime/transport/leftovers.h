@@ -1,5 +1,5 @@
-// Finds messages that are left when everything has been received: one that came twice would be taken for a message of
-// the next case, which would then be blamed.
+// Finds messages that no receive took. Otherwise a message that was sent twice would match a receive of the next case,
+// and that case would be blamed.
 #pragma once
 
 #include <map>
@@ -9,23 +9,29 @@
 
 namespace plumbline::transport {
 
-/// Forwards every call, and notes from where and under which tags this rank receives. Messages of an announced traffic
-/// (NCCL's) are not looked for: there, a message without a receive is never sent.
+/// Forwards every call to the decorated transport, and records the source, the tag and the size of each receive of this
+/// rank whose tag is not negative (negative tags are those of collectives). Not thread-safe, like every transport.
 class Leftovers : public ForwardingTransport {
  public:
   using ForwardingTransport::ForwardingTransport;
 
+  /// Once a call has returned traffic that is not null (NCCL's), expect_none() checks nothing any more, not even the
+  /// messages over the control transport: over NCCL a message without a receive is never sent.
   std::unique_ptr<AgreedTraffic> agree_on_traffic(const Traffic& traffic, const Deadline& deadline) override;
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override;
 
-  /// Throws Error, which names the sender and the tag, if a message has arrived under one of the noted tags that no
-  /// receive took. Nothing may be outstanding. What was noted is forgotten. A message that is still on its way is not
-  /// seen: after a barrier of all ranks there is none in practice, though MPI does not promise it.
+  /// For each recorded source and tag, posts one more receive, tests it once, and withdraws it. Throws Error, which
+  /// names the source and the tag, if that receive is complete: this consumes the message, and the remaining tags are
+  /// not checked. Also throws as irecv() and test() do, such as Error for a message of another size. Clears the record
+  /// in every case. This rank must have no outstanding operation, since withdraw() drops all of them.
+  ///
+  /// A message that has not arrived yet is not found. Call this after a barrier of all ranks: then every message has
+  /// arrived in practice, though MPI does not guarantee it.
   void expect_none();
 
  private:
-  std::map<std::pair<int, int64_t>, size_t> received_;  ///< bytes of the last message, by source and tag
-  bool announced_ = false;
+  std::map<std::pair<int, int64_t>, size_t> received_;  ///< bytes of the last receive, by source and tag
+  bool announced_ = false;                              ///< agree_on_traffic() has returned traffic
 };
 
 }  // namespace plumbline::transport

@@ -20,6 +20,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
-  plumbline::fuzz::reads(*reader, {reinterpret_cast<const char*>(data), size});
+  plumbline::fuzz::accepts(*reader, {reinterpret_cast<const char*>(data), size});
   return 0;
 }

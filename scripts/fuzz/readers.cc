@@ -70,7 +70,7 @@ void read_event(Text text) {
 
 /// Whatever bytes a log has, its page has one line for each event.
 void read_flight_log(Text text) {
-  const auto events = transport::flight::read_flight_log(file_of(text, "rank0.flight"));
+  const auto events = transport::flight::read_flight_log(write_temporary_file(text, "rank0.flight"));
   if (!events) throw InputError("no flight log");
   const std::string page = transport::flight::flight_page({{0, *events}, {1, *events}});
   expect(std::ranges::count(page, '\n') <= 60, "an event of the log takes several lines of its page");
@@ -83,7 +83,7 @@ void read_job(Text text) {
 }
 
 void read_joint_graph(Text text) {
-  for (const auto& [name, graph] : partition::read_joint_graph_file(file_of(text, "graph.json")).graphs) {
+  for (const auto& [name, graph] : partition::read_joint_graph_file(write_temporary_file(text, "graph.json")).graphs) {
     const nlohmann::json written = partition::to_json(graph);
     expect(partition::to_json(partition::joint_graph_from_json(written, "written")) == written,
            "the graph is read as another one");
@@ -95,7 +95,7 @@ void read_json(Text text) {
   expect(parse_json(json_text(json), "written") == json, "the value is read as another one");
 }
 
-void read_manifest(Text text) { conformance::check_export(file_of(text, "manifest.json").parent_path()); }
+void read_manifest(Text text) { conformance::check_export(write_temporary_file(text, "manifest.json").parent_path()); }
 
 void read_plan(Text text) {
   const conformance::Job job{.cases = {{"a", "gpipe"}, {"b", "1f1b"}}};
@@ -112,17 +112,17 @@ void read_rank_facts(Text text) {
   expect(conformance::to_json(conformance::read_rank_facts(written)) == written, "the facts are read as others");
 }
 
-void read_recording(Text text) { conformance::read_recording(file_of(text, "rank0.json").parent_path()); }
+void read_recording(Text text) { conformance::read_recording(write_temporary_file(text, "rank0.json").parent_path()); }
 
 void read_report(Text text) {
-  const conformance::RunReport report = conformance::read_report_json(file_of(text, "report.json"));
+  const conformance::RunReport report = conformance::read_report_json(write_temporary_file(text, "report.json"));
   const auto written = [](const conformance::RunReport& report) {
-    const fs::path file = file_of("", "written.json");
+    const fs::path file = write_temporary_file("", "written.json");
     conformance::write_report_json(file, report);
     return read_file(file);
   };
   const std::string once = written(report);
-  expect(written(conformance::read_report_json(file_of(once, "once.json"))) == once,
+  expect(written(conformance::read_report_json(write_temporary_file(once, "once.json"))) == once,
          "the report is read as another one");
 }
 
@@ -132,8 +132,8 @@ void read_result_key(Text text) {
 }
 
 void read_run_record(Text text) {
-  const conformance::RunRecord record = conformance::read_run_record(file_of(text, "run.json"));
-  const fs::path again = file_of("", "written.json");
+  const conformance::RunRecord record = conformance::read_run_record(write_temporary_file(text, "run.json"));
+  const fs::path again = write_temporary_file("", "written.json");
   conformance::write_run_record(again, record);
   expect(conformance::difference(conformance::read_run_record(again), record).empty(),
          "the run is read as another one");
@@ -141,7 +141,7 @@ void read_run_record(Text text) {
 
 /// From memory, and from a file, whose header is read before its data.
 void read_safetensors(Text text) {
-  const fs::path file = file_of(text, "rank0.safetensors");
+  const fs::path file = write_temporary_file(text, "rank0.safetensors");
   bool refused = false;
   TensorMap of_file;
   try {
@@ -166,8 +166,8 @@ void read_step_times(Text text) {
 }
 
 void read_verdicts(Text text) {
-  const fs::path again = file_of("", "written.jsonl");
-  for (const conformance::Verdict& verdict : conformance::read_jsonl(file_of(text, "results.jsonl")))
+  const fs::path again = write_temporary_file("", "written.jsonl");
+  for (const conformance::Verdict& verdict : conformance::read_jsonl(write_temporary_file(text, "results.jsonl")))
     conformance::append_jsonl(again, verdict);
   const std::string once = read_file(again);
   for (const conformance::Verdict& verdict : conformance::read_jsonl(again)) conformance::append_jsonl(again, verdict);
@@ -175,7 +175,7 @@ void read_verdicts(Text text) {
 }
 
 void read_waivers(Text text) {
-  conformance::read_waivers(file_of(text, "waivers.toml"), {"exact-mlp-mean", "tied-lm"});
+  conformance::read_waivers(write_temporary_file(text, "waivers.toml"), {"exact-mlp-mean", "tied-lm"});
 }
 
 constexpr std::array<Reader, 22> kReaders = {{{"backend_file", read_backend_file},

@@ -1,5 +1,6 @@
-// The readers of files and texts that come from outside, for the fuzzer and for replaying its corpus. Each either reads
-// its input or refuses it with an InputError of one line; what it has read it writes and reads again as the same.
+// The readers of files and texts that come from outside, for the fuzzer and for replaying its corpus. A reader parses
+// its input, or refuses it with an InputError of one line. If we also write the format, most readers write what they
+// have parsed, parse the result, and expect() that both are the same; the other readers only parse.
 #pragma once
 
 #include <cstddef>
@@ -11,30 +12,32 @@
 namespace plumbline::fuzz {
 
 struct Reader {
-  const char* name;                     ///< of its folder in scripts/fuzz/corpus
-  void (*read)(std::string_view text);  ///< throws InputError for text that it refuses
+  const char* name;                     ///< the name of the reader and of its folder in scripts/fuzz/corpus
+  void (*read)(std::string_view text);  ///< throws InputError for text that it refuses; for one thread at a time
 };
 
-/// In alphabetical order: of the program's parts without LibTorch (readers.cc), or of those with it (torch_readers.cc).
+/// The readers of this program by name, in alphabetical order; valid as long as the program runs. There are two
+/// definitions, of which a program links one: readers.cc (what needs no LibTorch) or torch_readers.cc (what does).
 std::span<const Reader> readers();
 
-/// Null if no reader has this name.
+/// Returns the entry of readers() with this name, or null if there is none.
 const Reader* find_reader(std::string_view name);
 
-/// The memory that a reader may take at one time: this much, and this many times its input. A value of one byte, such
-/// as the digit of a list, becomes an object of some tens of bytes, and the readers here hold what they read twice, to
-/// compare it.
+/// A reader may hold at most kFixedBytes + kBytesPerByte x (bytes of its input) bytes at one time. The factor is large
+/// because a value of one byte, such as a digit in a list, becomes an object of some tens of bytes, and because readers
+/// that compare hold what they parsed twice.
 constexpr size_t kFixedBytes = size_t{4} << 20, kBytesPerByte = 256;
 
-/// Whether the reader took the text. Aborts, with a reason on stderr, if the refusal is not of one line, if what was
-/// read is not read again as the same, or if it took more memory than its input accounts for; any exception but
-/// InputError passes through.
-bool reads(const Reader& reader, std::string_view text);
+/// Runs the reader. Returns whether it accepts the text; false: it threw InputError. Aborts, with a reason on stderr,
+/// if the InputError has more than one line, if an expect() of the reader fails, or if the reader exceeds its memory.
+/// Any other exception passes through.
+bool accepts(const Reader& reader, std::string_view text);
 
-/// For readers: aborts with this reason unless it holds.
+/// For readers: aborts, with `what` on stderr, unless `holds`.
 void expect(bool holds, const char* what);
 
-/// For readers: a file with this text, in a folder that lives as long as the program.
-std::filesystem::path file_of(std::string_view text, const char* name);
+/// For readers: writes `text` to the file `name` in a temporary folder, and returns the path. Replaces an earlier file
+/// of that name. The folder lives as long as the program. A failure to write is not reported.
+std::filesystem::path write_temporary_file(std::string_view text, const char* name);
 
 }  // namespace plumbline::fuzz

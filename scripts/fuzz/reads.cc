@@ -28,22 +28,22 @@ void expect_bounded(const Reader& reader, std::string_view text, int64_t bytes) 
 
 }  // namespace
 
-bool reads(const Reader& reader, std::string_view text) {
-  bool taken = true;
+bool accepts(const Reader& reader, std::string_view text) {
+  bool accepted = true;
   const bench::HeapCount heap;
   try {
     reader.read(text);
   } catch (const InputError& error) {
     expect(std::string_view(error.what()).find('\n') == std::string_view::npos, error.what());
-    taken = false;
+    accepted = false;
   }
   expect_bounded(reader, text, heap.peak_bytes());
-  return taken;
+  return accepted;
 }
 
 void expect(bool holds, const char* what) { PLUMBLINE_CHECK(holds, what); }
 
-std::filesystem::path file_of(std::string_view text, const char* name) {
+std::filesystem::path write_temporary_file(std::string_view text, const char* name) {
   static const TemporaryFolder folder;
   const std::filesystem::path file = folder / name;
   std::filesystem::remove(file);  // some file systems wait for the disk when a file is truncated and written again

@@ -131,7 +131,7 @@ int replay(const fs::path& corpus, long changes, unsigned long long seed) {
     const std::vector<std::string> dense = dense_texts();
     for (size_t i = 0; i < dense.size(); ++i) {
       std::snprintf(now.data(), now.size(), "replay_readers: %s: dense text %zu\n", reader.name, i);
-      plumbline::fuzz::reads(reader, dense[i]);
+      plumbline::fuzz::accepts(reader, dense[i]);
     }
     given += static_cast<long>(dense.size());
     long of_reader = 0;
@@ -142,7 +142,7 @@ int replay(const fs::path& corpus, long changes, unsigned long long seed) {
         std::seed_seq mixed{seed, static_cast<unsigned long long>(i), static_cast<unsigned long long>(change)};
         std::mt19937_64 random(mixed);
         const std::string text = change == 0 ? texts[i] : changed(texts[i], texts, random);
-        of_reader += plumbline::fuzz::reads(reader, text);
+        of_reader += plumbline::fuzz::accepts(reader, text);
         ++given;
       }
     if (of_reader == 0) {

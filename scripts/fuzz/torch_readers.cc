@@ -17,7 +17,7 @@ void read_program_of(const std::filesystem::path& archive) {
   expect(graph::to_text(graph::parse_graph(written)) == written, "the graph is read as another one");
 }
 
-void read_exported_program(std::string_view text) { read_program_of(file_of(text, "model.pt2")); }
+void read_exported_program(std::string_view text) { read_program_of(write_temporary_file(text, "model.pt2")); }
 
 /// In the archive of a program with three layers, in place of its own graph.
 void read_exported_graph(std::string_view text) {

@@ -46,26 +46,26 @@ std::unique_ptr<transport::flight::FlightLog> make_log(const std::filesystem::pa
 }  // namespace
 
 RankFlight::RankFlight(transport::Transport& inner, const std::filesystem::path& out,
-                       const transport::Deadline& patience)
+                       const transport::Deadline& start_deadline)
     : out_(out), inner_(&inner) {
   std::error_code none;
   const std::filesystem::path file = flight_log(out, inner.rank());
   if (inner.rank() == 0) std::filesystem::create_directories(file.parent_path(), none);
   const std::string own = transport::host_name();
-  const Hosts hosts = find_hosts(inner, own, patience);
+  const Hosts hosts = find_hosts(inner, own, start_deadline);
   log_ = make_log(own == hosts.of_rank_0 ? file : std::filesystem::path());
-  if (hosts.several) share(patience);
+  if (hosts.several) share(start_deadline);
   record();
 }
 
-RankFlight::RankFlight(transport::Transport& inner, const transport::Deadline& patience) : inner_(&inner) {
+RankFlight::RankFlight(transport::Transport& inner, const transport::Deadline& start_deadline) : inner_(&inner) {
   log_ = make_log({});
-  share(patience);
+  share(start_deadline);
   record();
 }
 
-void RankFlight::share(const transport::Deadline& patience) {
-  const double ahead = transport::correction(transport::measure_clock_offset(*inner_, patience));
+void RankFlight::share(const transport::Deadline& start_deadline) {
+  const double ahead = transport::correction(transport::measure_clock_offset(*inner_, start_deadline));
   shared_ = std::make_unique<transport::flight::SharedFlights>(*inner_, log_.get(), ahead);
   inner_ = shared_.get();
 }
@@ -74,9 +74,9 @@ void RankFlight::record() {
   if (log_) recorded_ = transport::flight::record_flight(*inner_, *log_);
 }
 
-std::string RankFlight::told(const std::filesystem::path& page) {
+std::string RankFlight::explain_timeout(const std::filesystem::path& report_path) {
   return told_waits(shared_ ? shared_->ask(kForAnswers) : read_flights(out_, inner_->size()), /*killed=*/false, out_,
-                    page);
+                    report_path);
 }
 
 void with_flight_log(transport::Transport& inner, transport::Clock::duration message_limit,
@@ -86,7 +86,7 @@ void with_flight_log(transport::Transport& inner, transport::Clock::duration mes
     work(flight.transport());
     transport::barrier(flight.transport(), transport::Deadline::patient(message_limit));
   } catch (const TimeoutError& error) {
-    throw TimeoutError(error.what() + flight.told());
+    throw TimeoutError(error.what() + flight.explain_timeout());
   }
 }
 

@@ -7,8 +7,9 @@
 
 namespace plumbline::cli {
 
-/// Adds --corpus. Parsing stores the folder in `folder`, which must live as long as the command; the command adds its
-/// cases (add_cases()). Under mpirun rank 0's host alone needs the folder.
+/// Adds --corpus to `command`, and returns the option. Parsing only stores the folder in `folder`, which must outlive
+/// `command`; the caller adds the cases of the folder to the corpus (add_cases()). Under mpirun rank 0's host alone
+/// needs the folder.
 inline CLI::Option* add_corpus_option(CLI::App& command, std::filesystem::path& folder) {
   return command
       .add_option("--corpus", folder,

@@ -217,7 +217,7 @@ InputBackward stage_backward_input(const c10::IValue& output, const c10::IValue&
   return backward;
 }
 
-std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span<const at::Tensor> of) {
+std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span<const at::Tensor> parameters) {
   WeightBackward::State& state = state_of(weights);
   if (!state.pending)
     throw Error(
@@ -232,8 +232,8 @@ std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span
     throw Error(std::string("Failed to run the weight half of stage backward: ") + graph::error_text(error));
   }
   std::vector<at::Tensor> grads;
-  grads.reserve(of.size());
-  for (const at::Tensor& weight : of) grads.push_back(weight.grad());
+  grads.reserve(parameters.size());
+  for (const at::Tensor& parameter : parameters) grads.push_back(parameter.grad());
   return grads;
 }
 

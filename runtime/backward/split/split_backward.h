@@ -1,10 +1,10 @@
 // A stage's backward in two halves: first the gradients of the inputs (I), later the gradients of the parameters (W).
 //
-// After `_backward.py` of PyTorch's torch.distributed.pipelining, for schedules that fill bubbles with weight gradients
-// (zero bubble, arXiv 2401.10241). The method differs from PyTorch's: the autograd graph is cut once, between the nodes
-// from which an input can be reached (the first half) and the other nodes (the second half). So I followed by W
-// executes every operation once and equals the full backward bitwise, even if a parameter is used in several places.
-// See cut.h.
+// Schedules with few bubbles (zero bubble, arXiv 2401.10241) run W where a rank would be idle. The interface follows
+// `_backward.py` of PyTorch's torch.distributed.pipelining, the method does not: here the autograd graph is cut once,
+// between the nodes from which an input can be reached (the first half) and the other nodes (the second half). So I
+// followed by W executes every operation once and equals the full backward bitwise, even if a parameter is used in
+// several places. See cut.h.
 //
 // Halves of different stages or micro-batches may run on different threads at the same time if their inputs are
 // separate tensors, and a second half may run on another thread than its first half. Between the halves, parameters,
@@ -42,9 +42,10 @@ class WeightBackward {
   /// True from the end of the first half until the second half has run or failed.
   bool pending() const;
 
-  /// For inspection: parameters that share an intermediate are in one group, as in PyTorch's algorithm. Every leaf that
-  /// requires a gradient and is no input counts as a parameter. Omits parameters that only roots without a path to an
-  /// input reach. Empty unless pending().
+  /// For inspection: the parameters of the second half. Those that share an intermediate are in one group, as in
+  /// PyTorch's algorithm. Every leaf that requires a gradient and is not an input counts as a parameter. A parameter is
+  /// in no group if none of the roots that depend on it depends on an input: the first half keeps no intermediate for
+  /// it. Empty unless pending().
   std::vector<ParamGroup> groups() const;
 
   /// Bytes of the gradients kept for the second half, excluding autograd's saved values. A shared storage counts once;
@@ -72,10 +73,10 @@ struct SplitBackwardOptions {
 /// gradients of parameters unchanged. The graph that computed a non-leaf input belongs to other code and runs in
 /// neither half; so if input b was computed from input a, the gradient of a lacks the contributions through b.
 ///
-/// `roots` and `root_grads` as for stage_backward(): roots that require no gradient are omitted, a released output
-/// (released_output.h) may be a root, and an undefined gradient means 1 for a tensor of one element that still has its
-/// memory. Unlike there, it is no error if no root remains or no input requires a gradient: the second half then
-/// computes everything.
+/// `roots` and `root_grads` are as for stage_backward(); aborts if their lengths differ. Roots that require no gradient
+/// are omitted, a released output (released_output.h) may be a root, and an undefined gradient means 1 for a tensor of
+/// one element that still has its memory. Unlike there, it is no error if no root remains or no input requires a
+/// gradient: the second half then computes everything.
 ///
 /// This half frees autograd's saved values node by node, except those that the second half needs. Afterwards another
 /// backward from a root throws, unless the root is a leaf or an input. (A backward that begins elsewhere, such as at a
@@ -100,10 +101,10 @@ InputBackward stage_backward_input(const c10::IValue& output, const c10::IValue&
                                    const std::vector<c10::IValue>& inputs, const SplitBackwardOptions& options = {});
 
 /// The second half: adds into the .grad of every parameter that the stage reaches, in the order of a full backward, and
-/// frees the graph unless it is retained. Returns the resulting .grad of each tensor in `of`, undefined if there is
-/// none. Throws Error if `weights` is not pending, if a kept gradient was changed in place, or if autograd fails;
-/// `weights` is not pending afterwards.
-std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span<const at::Tensor> of = {});
+/// frees the graph unless it is retained. Returns the resulting .grad of each tensor in `parameters`, undefined if it
+/// has none; the list does not select what is computed. Throws Error if `weights` is not pending, if a kept gradient
+/// was changed in place, or if autograd fails; `weights` is not pending afterwards.
+std::vector<at::Tensor> stage_backward_weight(WeightBackward& weights, std::span<const at::Tensor> parameters = {});
 
 /// Declares a user's autograd node that computes the gradients of its inputs and of its parameters separately, each
 /// only on request (should_compute_output / needs_input_grad). The cut then runs the node once in each half and leaves

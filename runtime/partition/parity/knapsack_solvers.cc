@@ -96,8 +96,8 @@ KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem) {
     shares.push_back({.memory = sum_of(choice.kept, problem.weights) / all_weights,
                       .recomputation = sum_of(left, problem.values) / all_values});
   }
-  const int knee = knee_point(shares);
-  return knee < 0 ? knapsack_dp(problem) : choices[knee];
+  const std::optional<int> knee = knee_point(shares);
+  return knee ? choices[*knee] : knapsack_dp(problem);
 }
 
 KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const double> values, int64_t capacity) {
@@ -134,8 +134,8 @@ int64_t bytes_per_unit(std::span<const int64_t> bytes, int64_t capacity) {
   return std::max({divisor, (capacity + units - 1) / units, int64_t{1}});
 }
 
-int knee_point(std::span<const KnapsackShares> choices) {
-  if (choices.empty()) return -1;
+std::optional<int> knee_point(std::span<const KnapsackShares> choices) {
+  if (choices.empty()) return std::nullopt;
   KnapsackShares least = choices[0], most = choices[0];
   for (const KnapsackShares& choice : choices) {
     least.memory = std::min(least.memory, choice.memory);
@@ -145,7 +145,7 @@ int knee_point(std::span<const KnapsackShares> choices) {
   }
   const double memory_range = most.memory - least.memory;
   const double recomputation_range = most.recomputation - least.recomputation;
-  if (memory_range == 0 || recomputation_range == 0) return -1;
+  if (memory_range == 0 || recomputation_range == 0) return std::nullopt;
   int nearest = 0;
   double distance = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < choices.size(); ++i) {

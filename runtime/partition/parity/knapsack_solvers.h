@@ -2,6 +2,11 @@
 // knapsack_dp() does; knapsack_in_bytes() never exceeds its capacity.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "runtime/partition/budget/knapsack.h"
 
 namespace plumbline::partition {
@@ -12,8 +17,8 @@ namespace plumbline::partition {
 KnapsackChoice knapsack_hirschberg(const KnapsackProblem& problem);
 
 /// PyTorch's `dynamic_memory_budget_dp`: tries knapsack_dp() for 100 capacities from 0.001 to problem.capacity and
-/// returns the choice that knee_point() selects, or that of problem.capacity if there is none. For a capacity of at
-/// most 0.001, equals knapsack_dp(); PyTorch exceeds such a capacity.
+/// returns the choice that knee_point() selects. Returns knapsack_dp(problem) if there is no knee, if the weights or
+/// the values sum to 0, and for a capacity of at most 0.001, which PyTorch exceeds.
 KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem);
 
 /// A solver that PyTorch lacks, in exact bytes: the kept items never exceed the capacity (in bytes). Optimal if
@@ -22,18 +27,22 @@ KnapsackChoice knapsack_knee_point(const KnapsackProblem& problem);
 /// differ in length.
 KnapsackChoice knapsack_in_bytes(std::span<const int64_t> bytes, std::span<const double> values, int64_t capacity);
 
+// Parts of these solvers, exposed for tests only.
+
 /// Returns the unit of knapsack_in_bytes(), in bytes: the greatest common divisor, or a larger unit so that the
 /// capacity has at most 2^22 units and at most 2^27 / items. The table thus takes at most 48 MiB.
 int64_t bytes_per_unit(std::span<const int64_t> bytes, int64_t capacity);
 
-/// The cost of a choice, as fractions of all items' weights (kept items) and of all items' values (other items).
+/// The cost of a choice: the weights of the kept items as a fraction of all weights (memory), and the values of the
+/// other items as a fraction of all values (recomputation).
 struct KnapsackShares {
   double memory = 0, recomputation = 0;
 };
+
 /// Returns the index of the choice nearest to zero memory and zero recomputation, after both were scaled so that the
-/// choices span 0 to 1; the first of several equally near ones. -1 if there is no choice, or if all have the same
+/// choices span 0 to 1; the first of several equally near ones. Empty if there is no choice, or if all have the same
 /// memory or the same recomputation.
-int knee_point(std::span<const KnapsackShares> choices);
+std::optional<int> knee_point(std::span<const KnapsackShares> choices);
 
 /// Returns `count` (2 or more) capacities from `least` to `most` in equal steps.
 std::vector<double> capacities_between(double least, double most, int count);

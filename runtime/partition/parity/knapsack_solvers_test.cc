@@ -330,9 +330,9 @@ TEST(Knapsack, ItemsThatDoNotExistOrStandTwiceAreRefused) {
 TEST(Knapsack, KneePointIsTheNearestAndTheFirstOfThose) {
   const std::vector<KnapsackShares> shares{{0, 1}, {0.2, 0.3}, {0.3, 0.2}, {1, 0}};
   EXPECT_EQ(knee_point(shares), 1);
-  EXPECT_EQ(knee_point(std::vector<KnapsackShares>{{0.5, 1}, {0.5, 0}}), -1);
-  EXPECT_EQ(knee_point(std::vector<KnapsackShares>{{0, 0.5}, {1, 0.5}}), -1);
-  EXPECT_EQ(knee_point({}), -1);
+  EXPECT_FALSE(knee_point(std::vector<KnapsackShares>{{0.5, 1}, {0.5, 0}}).has_value());
+  EXPECT_FALSE(knee_point(std::vector<KnapsackShares>{{0, 0.5}, {1, 0.5}}).has_value());
+  EXPECT_FALSE(knee_point({}).has_value());
 }
 
 }  // namespace

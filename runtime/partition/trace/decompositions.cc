@@ -94,7 +94,7 @@ class Decomposition {
       for (const JointResult& item : node.out.items) tensors.push_back(without_memory(item));
     else
       tensors = {without_memory(node.out)};
-    moved_[index] = recorder_.adopt(std::move(node), tensors);
+    moved_[index] = recorder_.add_node(std::move(node), tensors);
   }
 
   void take_item(NodeIndex index) {

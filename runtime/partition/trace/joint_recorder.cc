@@ -127,7 +127,7 @@ NodeIndex JointRecorder::add_input(JointKind kind, const at::Tensor& tensor) {
   return index;
 }
 
-NodeIndex JointRecorder::adopt(JointNode node, std::span<const at::Tensor> tensors) {
+NodeIndex JointRecorder::add_node(JointNode node, std::span<const at::Tensor> tensors) {
   const bool tuple = node.out.kind == JointResult::Kind::Tuple;
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined()) (tuple ? node.out.items[i] : node.out).storage = storage_number(tensors[i]);
@@ -174,7 +174,7 @@ void JointRecorder::refuse(const std::string& what) {
 }
 
 /// Functionalisation asks for the shapes of views by calling them on meta tensors of its own; and some calls only ask.
-bool JointRecorder::is_about_shapes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+bool JointRecorder::is_shape_query(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
   bool unknown_meta = false;
   for (const c10::IValue& argument : arguments_of(op, stack))
     for_each_tensor(argument, [&](const at::Tensor& t) { unknown_meta = unknown_meta || (t.is_meta() && !knows(t)); });
@@ -210,7 +210,7 @@ void JointRecorder::check(const c10::OperatorHandle& op, const torch::jit::Stack
         "multiplication");
 }
 
-JointNode JointRecorder::describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+JointNode JointRecorder::make_node(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   JointNode node;
   const c10::FunctionSchema& schema = op.schema();
   node.op = schema.name();
@@ -297,7 +297,7 @@ std::vector<NodeIndex> JointRecorder::add_call(JointNode node, const c10::Operat
 
 /// Of a write, functionalisation asks only whether it would be refused; not every operator has an answer to that
 /// (logical_and_ has none), and the write was accepted when the graph was captured.
-void JointRecorder::answer(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
+void JointRecorder::call_unrecorded(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
   const bool write = op.schema().is_mutable() && !op.hasTag(at::Tag::inplace_view) && op.schema().returns().size() == 1;
   if (!write) return op.callBoxed(stack);
   c10::IValue written = arguments_of(op, *stack)[0];
@@ -307,7 +307,7 @@ void JointRecorder::answer(const c10::OperatorHandle& op, torch::jit::Stack* sta
 
 void JointRecorder::record(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   check(op, *stack);
-  JointNode node = describe(op, *stack);
+  JointNode node = make_node(op, *stack);
   carry_out(op, stack);
   add_call(std::move(node), op, *stack);
 }
@@ -320,7 +320,7 @@ void JointRecorder::record_batch_norm(torch::jit::Stack* stack) {
   for (const at::Tensor& tensor : statistics)
     if (graph_.nodes[node_of(tensor)].view)
       refuse("its running statistics are a view of another tensor; give a tensor of their own");
-  JointNode node = describe(functional, *stack);
+  JointNode node = make_node(functional, *stack);
   carry_out(functional, stack);
   const std::vector<NodeIndex> results = add_call(std::move(node), functional, *stack);
   values_.set(statistics[0], results[3]);
@@ -345,7 +345,7 @@ void JointRecorder::record_bernoulli(const c10::OperatorHandle& op, torch::jit::
 
 void JointRecorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::AutoDispatchSkipFunctionalize inner;
-  if (is_about_shapes(op, *stack)) return answer(op, stack);
+  if (is_shape_query(op, *stack)) return call_unrecorded(op, stack);
   op_ = &op;
   const std::span<const c10::IValue> arguments = arguments_of(op, *stack);
   const bool hides_writes = op.schema().name() == "aten::native_batch_norm" && arguments[5].toBool() &&

@@ -39,7 +39,9 @@ struct Transfer {
   Action producer;   ///< the action whose result travels
   int to_stage = 0;  ///< the stage whose F, or whose B or I, waits for the message
   int from_rank = 0, to_rank = 0;
-  double sent = 0;   ///< at the end of the producer's unit, or when a buffer became free
+  /// When the producer's group (the producer itself, outside any group) ended, or later, when a buffer became free for
+  /// this message or for an earlier one of the group.
+  double sent = 0;
   double begin = 0;  ///< when the transfer began: at `sent`, or when the link had carried earlier messages
   double end = 0;    ///< when the message arrived
 };
@@ -54,7 +56,7 @@ struct PathStep {
   enum class Kind {
     Action,        ///< `action` on `rank`
     Transfer,      ///< the result of `action` travels from `rank` to `to_rank`
-    Queue,         ///< the same, until the link is free for the next message of the chain
+    Queue,         ///< the result of `action` occupies the link for which the next message of the chain waits
     HostTransfer,  ///< `action`, OFFLOAD or RELOAD, moves activations between `rank` and its host
     Operation,  ///< `action`, UNSHARD or REDUCE_GRAD, is carried out by all ranks of its stage, of which `rank` began
                 ///< last

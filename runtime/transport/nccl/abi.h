@@ -33,8 +33,8 @@ enum class Result : int {
 
 enum class DataType : int { Uint8 = 1 };
 
-/// The smallest version whose configuration is declared here.
-inline constexpr int kLeastVersion = 22800;
+/// The oldest supported NCCL, as ncclGetVersion() gives it: 2.28.0. Its configuration is declared here.
+inline constexpr int kMinVersion = 22800;
 
 struct UniqueId {
   char internal[128];
@@ -45,7 +45,7 @@ struct Config {
 
   size_t size = sizeof(Config);
   unsigned int magic = 0xcafebeef;
-  unsigned int version = kLeastVersion;
+  unsigned int version = kMinVersion;
   int blocking = kUndefined;
   int cgaClusterSize = kUndefined;
   int minCTAs = kUndefined;

@@ -60,7 +60,7 @@ Library load_library(const LibraryChoice& choice) {
   library.path = nccl.path_of("ncclGetVersion");
   if (const Result result = library.get_version(&library.version); result != Result::Success)
     throw Error(library.path + ": ncclGetVersion: " + library.get_error_string(result));
-  if (library.version < kLeastVersion)
+  if (library.version < kMinVersion)
     throw Error(library.path + " is NCCL " + version_text(library.version) + "; --transport nccl needs 2.28 or newer");
   static_cast<cuda::Library&>(library) =
       nccl.has("cudaStreamCreateWithFlags") ? cuda::library_from(nccl) : cuda::load_library("NCCL");

@@ -4,14 +4,21 @@
 // NCCL has no tags: it matches the k-th send with the k-th receive between two ranks. So each directed edge, from a
 // sending to a receiving rank, has a communicator of two ranks and a stream on either side. Sends are issued in the
 // agreed order, in which they must be posted. Receives are issued in the sender's order, whatever the order in which
-// they are posted: one that the sender sends earlier, but that is not posted yet, goes into memory of the transport and
-// is copied once it is posted.
+// they are posted: one that the sender sends earlier, but that is not posted yet, is staged.
+//
+// Memory: NCCL accesses memory of a device and pinned memory of the host directly. A message in pageable memory of the
+// host is staged: isend() copies it to pinned memory of the transport first. A staged receive arrives in such memory,
+// and the wait() or test() that completes it copies it to the caller's.
 //
 // Streams: an operation on an edge begins after the work that is on the compute stream by then. A receive is complete
 // for the compute stream, which waits for its event; wait() then also waits for the compute stream, since the kernels
 // of a CPU run on the host, and so that a message that does not come is found at its deadline, by its receiver. A send
-// is complete when its own event is: until then the caller keeps its memory. The host never blocks in CUDA or NCCL: it
-// asks, sleeps between questions, and progresses the control transport meanwhile.
+// is complete when its own event is: until then the caller keeps its memory.
+//
+// The host does not block in CUDA or NCCL. wait() polls, sleeps between polls, and progresses the control transport
+// meanwhile. One wait does not: if the memory of a staged receive is a device's, the wait() or test() that completes it
+// puts the copy on the compute stream and polls until the copy has ended, without progress of the control transport and
+// without a deadline. So test() may block there until the work on the compute stream has ended.
 //
 // After an error or withdraw() in the middle of a step the rank aborts all its communicators, since NCCL withdraws no
 // single operation; from then on a message over NCCL throws Error.
@@ -30,9 +37,11 @@ namespace plumbline::transport::nccl {
 struct NcclOptions {
   /// The limit for making a communicator, and for NCCL to take an operation.
   Clock::duration timeout = std::chrono::seconds(60);
-  /// Before each message its tag, size and number are sent, and compared on arrival.
+  /// Each message is preceded by a header with its tag, its size and its number in the agreed order. The receiver
+  /// throws Error if the header differs from what it expects. Must be equal on all ranks: a header is a message too.
   bool headers = false;
-  /// The stream on which the caller computes, if its tensors are on a device. Null: kernels run on the host.
+  /// The stream on which the caller computes, if its tensors are on a device; must outlive the transport. Null is not
+  /// CUDA's default stream: the transport makes a stream of its own, for a caller whose kernels run on the host.
   Stream compute = nullptr;
 };
 

@@ -17,7 +17,7 @@
 using plumbline::transport::nccl::Communicator;
 using plumbline::transport::nccl::Config;
 using plumbline::transport::nccl::DataType;
-using plumbline::transport::nccl::kLeastVersion;
+using plumbline::transport::nccl::kMinVersion;
 using plumbline::transport::nccl::Result;
 using plumbline::transport::nccl::Stream;
 using plumbline::transport::nccl::UniqueId;
@@ -68,7 +68,7 @@ const char* plumblineNcclStubModes(const char* modes) {
 }
 
 Result ncclGetVersion(int* version) {
-  *version = kLeastVersion;
+  *version = kMinVersion;
   return Result::Success;
 }
 

@@ -28,7 +28,8 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-CutTimes cut_by_networkx(const CutNetwork& network, const CutOptions& options, const std::filesystem::path& folder) {
+CutMeasurement cut_by_networkx(const CutNetwork& network, const CutOptions& options,
+                               const std::filesystem::path& folder) {
   write_file(folder / "network", to_json(network));
   conformance::ProcessOptions process;
   process.argv = python_side(options.python, "minimum_cut.py", folder);
@@ -47,8 +48,8 @@ int compare_with_networkx(const CutOptions& options) {
   bool equal = true;
   for (const std::string& graph : options.graphs) {
     const CutNetwork network = cut_network(graph, options.nodes);
-    const CutTimes ours = cut_by_us(network, options.seconds);
-    const CutTimes theirs = cut_by_networkx(network, options, folder.path());
+    const CutMeasurement ours = cut_with_flow_network(network, options.seconds);
+    const CutMeasurement theirs = cut_by_networkx(network, options, folder.path());
     const bool same = ours.value == theirs.value && ours.sink_side == theirs.sink_side;
     equal = equal && same;
     if (report.empty())

@@ -73,7 +73,7 @@ CutNetwork cut_network(const std::string& name, int nodes) {
     const auto weight =
         static_cast<int64_t>(static_cast<double>(partition::cut_bytes(graph.nodes[i])) * std::pow(1.1, steps));
     network.edges.push_back(
-        {in[i], out, partition::can_be_saved(input, i) ? weight : partition::FlowNetwork::kUnbounded});
+        {in[i], out, partition::tensor_can_be_saved(input, i) ? weight : partition::FlowNetwork::kUnbounded});
     if (bans[i] != partition::Ban::None)
       network.edges.push_back({CutNetwork::kSource, in[i], partition::FlowNetwork::kUnbounded});
     if (classes.required_backward[i])
@@ -85,8 +85,8 @@ CutNetwork cut_network(const std::string& name, int nodes) {
   return network;
 }
 
-CutTimes cut_by_us(const CutNetwork& network, double seconds) {
-  CutTimes times;
+CutMeasurement cut_with_flow_network(const CutNetwork& network, double seconds) {
+  CutMeasurement times;
   std::vector<double> measured;
   const Clock::time_point begin = Clock::now();
   while (measured.size() < kFewestCuts || seconds_since(begin) < seconds) {
@@ -114,10 +114,10 @@ std::string to_json(const CutNetwork& network) {
   return Json{{"vertices", network.vertices}, {"from", from}, {"to", to}, {"capacity", capacity}}.dump();
 }
 
-CutTimes read_cut_times(const std::string& text, int vertices) {
+CutMeasurement read_cut_times(const std::string& text, int vertices) {
   try {
     const Json json = Json::parse(text);
-    CutTimes times{.build = json.at("build"), .cut = json.at("cut"), .value = json.at("value"), .sink_side = {}};
+    CutMeasurement times{.build = json.at("build"), .cut = json.at("cut"), .value = json.at("value"), .sink_side = {}};
     times.sink_side.resize(static_cast<size_t>(vertices), 0);
     for (const Json& vertex : json.at("sink_side")) times.sink_side.at(vertex.get<size_t>()) = 1;
     return times;

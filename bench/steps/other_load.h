@@ -1,14 +1,16 @@
-// The processor time that other processes of this machine take while something is measured.
+// The processor time that this machine spends on other work while a process measures something.
 #pragma once
 
 namespace plumbline::bench {
 
-/// Counts from its construction, by /proc/stat and getrusage().
+/// Measures from its construction on, by /proc/stat and getrusage().
 class OtherLoad {
  public:
   OtherLoad();
-  /// The part of all cores' time, 0 to 1, that other processes took: neither this one with its ended children nor
-  /// idle. 0 where the machine does not say.
+  /// Returns the fraction (0 to 1) of all cores' time since the construction that went to other work: other processes,
+  /// children of this process that still run, interrupts, and time that a hypervisor took ("steal"). It excludes idle
+  /// time, waiting for disks included, and the time of this process and of its children that ended and were waited for.
+  /// Returns 0 if /proc/stat cannot be read, or has not advanced yet.
   double share() const;
 
  private:

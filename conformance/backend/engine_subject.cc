@@ -200,7 +200,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
               step.outputs[m][i]);
   }
 
-  void on_taken(int stage, int, const std::string& name, const at::Tensor& value) override {
+  void on_boundary_input(int stage, int, const std::string& name, const at::Tensor& value) override {
     if (case_.boundary_hooks) hooks_[stage].watch(name, value);
   }
   void on_forward(int stage, int microbatch, const std::string& name, const at::Tensor& value) override {
@@ -210,7 +210,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     reference::put(results_, {step_, reference::ResultKind::Backward, stage, microbatch, name}, grad);
     if (case_.boundary_hooks) put_hook_calls(stage, microbatch, name);
   }
-  void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
+  void on_parameter_gradient(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     reference::put(results_, {step_, reference::ResultKind::Partial, stage, microbatch, name}, grad);
     if (case_.parameter_hooks || case_.accumulation_hooks) put_hook_calls(stage, microbatch, name);
     if (!case_.accumulation_hooks) return;

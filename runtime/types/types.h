@@ -48,7 +48,8 @@ struct DtypeInfo {
   bool floating;                ///< real numbers; false for complex ones
 };
 
-/// All element types; valid until the program ends.
+/// Returns the supported element types, each once, in the order of the names in errors: not indexed by Dtype. Valid
+/// until the program ends.
 std::span<const DtypeInfo> dtypes();
 
 enum class Layout : int8_t { Strided, SparseCoo, SparseCsr, Mkldnn, SparseCsc, SparseBsr, SparseBsc, Jagged };
@@ -90,13 +91,14 @@ std::string_view name_of(Layout layout);
 std::string_view name_of(MemoryFormat format);
 std::string name_of(Device device);
 
-/// Return the value with this name, or nothing for a name that PyTorch does not use.
+/// Return the value with this name; nullopt for any other name. A device is a kind, or a kind and an index: "cuda",
+/// "cuda:0".
 std::optional<Dtype> dtype_named(std::string_view name);
 std::optional<Layout> layout_named(std::string_view name);
 std::optional<MemoryFormat> memory_format_named(std::string_view name);
 std::optional<Device> device_named(std::string_view name);
 
-/// Return all names, for errors; valid until the program ends.
+/// Return the names of all supported values, for errors; valid until the program ends.
 std::vector<std::string_view> dtype_names();
 std::vector<std::string_view> layout_names();
 std::vector<std::string_view> memory_format_names();

@@ -25,8 +25,8 @@ bool take(std::string_view& text, char sign) {
   return true;
 }
 
-std::optional<SkipText> parse(const std::string& text) {
-  SkipText skip{.text = text};
+std::optional<SkipOption> parse(const std::string& text) {
+  SkipOption skip{.text = text};
   std::string_view rest = text;
   if (!take_number(rest, skip.edge.from) || !take(rest, '-') || !take_number(rest, skip.edge.to)) return std::nullopt;
   if (rest.empty()) return skip;
@@ -41,19 +41,19 @@ void add_skip_option(CLI::App& command, std::vector<std::string>& texts, const s
   command.add_option("--skip", texts, help)->delimiter(',')->allow_extra_args(false)->type_name(form);
 }
 
-std::vector<SkipText> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
-                                  const std::string& counted) {
-  std::vector<SkipText> skips;
+std::vector<SkipOption> parse_skips(const std::string& command, const std::vector<std::string>& texts, int count,
+                                    const std::string& counted) {
+  std::vector<SkipOption> skips;
   for (const std::string& text : texts) {
     const auto refuse = [&](const std::string& reason) {
       throw InputError(command + ": --skip " + text + ": " + reason);
     };
-    const std::optional<SkipText> skip = parse(text);
+    const std::optional<SkipOption> skip = parse(text);
     if (!skip) refuse("give FROM-TO or FROM-TO=BYTES, as in 0-3 or 0-3=2.5; several with commas between them");
     const auto [from, to] = skip->edge;
     if (to <= from) refuse("a skip goes from a stage to a later one: TO must be above FROM");
     if (to >= count) refuse("expected " + counted + " 0 to " + std::to_string(count - 1));
-    const auto same = [&](const SkipText& other) { return other.edge == skip->edge; };
+    const auto same = [&](const SkipOption& other) { return other.edge == skip->edge; };
     if (std::any_of(skips.begin(), skips.end(), same)) {
       refuse("from " + std::to_string(from) + " to " + std::to_string(to) +
              " is given twice; give it once, with the bytes of both");

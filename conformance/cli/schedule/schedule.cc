@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/check/liveness.h"
+#include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::cli {
@@ -62,7 +63,7 @@ schedule::Simulation in_unit_time(const schedule::Schedule& compute, const std::
 /// The edges of the chain of stages, and those of the skips.
 std::vector<schedule::StageEdge> edges_of(const schedule::Schedule& schedule, const std::vector<std::string>& skips) {
   std::vector<schedule::Skip> skipping;
-  for (const SkipText& skip : parse_skips("schedule", skips, schedule.stages)) {
+  for (const SkipOption& skip : parse_skips("schedule", skips, schedule.stages)) {
     if (skip.bytes) {
       throw InputError("schedule: --skip " + skip.text +
                        ": the order does not depend on bytes; give FROM-TO here and the bytes to plumbline simulate");

@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/io/write_file.h"
 #include "runtime/schedule/check/check.h"
+#include "runtime/schedule/simulation/costs.h"
 #include "runtime/text/join.h"
 
 namespace plumbline::cli {
@@ -98,8 +99,8 @@ std::vector<schedule::Skip> skips_of(const SimulateCommand& command, const sched
   }
   const int cut = per_rank ? stages / ranks : 1;
   std::vector<schedule::Skip> skips;
-  for (const SkipText& text : parse_skips("simulate", command.skips, per_rank ? ranks : stages,
-                                          per_rank ? "parts of the model, one per rank," : "stages")) {
+  for (const SkipOption& text : parse_skips("simulate", command.skips, per_rank ? ranks : stages,
+                                            per_rank ? "parts of the model, one per rank," : "stages")) {
     const schedule::StageEdge edge{(text.edge.from + 1) * cut - 1, text.edge.to * cut};
     const double bytes = text.bytes.value_or(schedule::of_stage(command.bytes, edge.from));
     skips.push_back({.edge = edge, .bytes = bytes, .weight_part = weight_share * bytes});

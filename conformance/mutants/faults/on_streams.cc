@@ -52,7 +52,7 @@ Mutant hanging_on_streams(Mutant mutant) {
 std::vector<Mutant> mutants_on_streams() {
   return {
       on_streams("event-wait-left-out", "no stream waits for an event, so a value is read while it arrives.",
-                 "stub:late,poison", nccl::without_event_waits, nccl::with_kept_receives),
+                 "stub:late,poison", nccl::without_event_waits, nccl::with_private_receive_buffers),
       on_streams("send-freed-at-its-post", "the memory of a value is reused as soon as its send is posted.",
                  "stub:late", nullptr, nccl::with_overwritten_sends),
       hanging_on_streams(on_streams("one-stream-for-both-directions",

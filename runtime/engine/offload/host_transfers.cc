@@ -71,8 +71,8 @@ void HostTransfers::reload(int stage, int microbatch, StoredActivations& stored)
   });
 }
 
-void HostTransfers::require(int stage, int microbatch, StoredActivations& stored, const transport::Deadline& deadline,
-                            double& waiting) {
+void HostTransfers::await_reload(int stage, int microbatch, StoredActivations& stored,
+                                 const transport::Deadline& deadline, double& waiting) {
   if (!stored.blocks) return;
   if (stored.reload == 0) throw Error(place(stage, microbatch) + ": its activations were offloaded and not reloaded");
   {

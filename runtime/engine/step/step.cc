@@ -35,7 +35,7 @@ void Step::execute(const schedule::Action& action, StageRunner* substitute) {
   if (schedule::is_compute(action.type)) {
     require_parameters(action);
     if (is_offloaded(stage, microbatch))
-      context_.host->require(stage, microbatch, state_of(stage, microbatch).stored, deadline(), waiting_for_host_);
+      context_.host->await_reload(stage, microbatch, state_of(stage, microbatch).stored, deadline(), waiting_for_host_);
   }
   switch (action.type) {
     case schedule::ActionType::RECV_F:

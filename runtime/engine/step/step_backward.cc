@@ -200,7 +200,7 @@ void Step::finish_parameter_gradients(int stage, int microbatch) {
   if (!context_.options.observer) return;
   for (const auto& [name, tensor] : stage_state.parameters)
     if (tensor.grad().defined())
-      context_.options.observer->on_partial(stage, microbatch, name, tensor.grad().detach().clone());
+      context_.options.observer->on_parameter_gradient(stage, microbatch, name, tensor.grad().detach().clone());
 }
 
 void Step::send_backward(int stage, int microbatch) {

@@ -64,7 +64,8 @@ void Step::take_inputs(int stage, int microbatch) {
       });
     }
     input.requires_grad_(training_ && boundary.value.requires_grad);
-    if (context_.options.observer) context_.options.observer->on_taken(stage, microbatch, boundary.name, input);
+    if (context_.options.observer)
+      context_.options.observer->on_boundary_input(stage, microbatch, boundary.name, input);
   }
 }
 

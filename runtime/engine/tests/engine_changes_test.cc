@@ -127,7 +127,7 @@ class InputGradients : public engine::EngineObserver {
  public:
   void on_forward(int, int, const std::string&, const at::Tensor&) override {}
   void on_backward(int, int, const std::string&, const at::Tensor&) override {}
-  void on_partial(int, int, const std::string&, const at::Tensor&) override {}
+  void on_parameter_gradient(int, int, const std::string&, const at::Tensor&) override {}
   void on_input_gradient(int microbatch, int input, const at::Tensor& grad) override {
     EXPECT_EQ(input, 0);
     EXPECT_TRUE(grads.emplace(microbatch, grad.clone()).second) << "reported twice";

@@ -163,7 +163,7 @@ struct Tale : engine::EngineObserver {
   void on_backward(int stage, int microbatch, const std::string&, const at::Tensor&) override {
     text << stage << "grad" << microbatch << ' ';
   }
-  void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor&) override {
+  void on_parameter_gradient(int stage, int microbatch, const std::string& name, const at::Tensor&) override {
     if (name.ends_with("weight")) text << name.substr(0, 2) << "@" << stage << "part" << microbatch << ' ';
   }
   std::ostringstream text;

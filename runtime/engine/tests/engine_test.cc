@@ -265,7 +265,7 @@ struct Watcher : engine::EngineObserver {
   void on_backward(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     add("B", stage, microbatch, name, grad);
   }
-  void on_partial(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
+  void on_parameter_gradient(int stage, int microbatch, const std::string& name, const at::Tensor& grad) override {
     add("P", stage, microbatch, name, grad);
   }
   void add(const std::string& kind, int stage, int microbatch, const std::string& name, const at::Tensor& tensor) {

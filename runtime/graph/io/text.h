@@ -1,29 +1,39 @@
-// The text form of a graph: one line per input, attribute, autocast region, call, output list and module call. It
-// parses back to the same graph, except for storage numbers, which it omits, and tensors of attributes.
+// The text form of a graph: one line for each input, attribute, autocast region, call, return and module call. Parsing
+// the text gives the same graph, except for storage numbers and the tensors of attributes, which the text omits. The
+// parser skips empty lines and lines that begin with #; to_text() writes none. A graph with every kind of line:
 //
+//   # * behind a type: the value requires a gradient. "also": another name of the same tensor.
 //   input %0: f32[4,8] = "x"
-//   parameter %1: f32[8,8]* = "fc.weight" also "head.weight"      (* requires a gradient)
+//   parameter %1: f32[8,8]* = "fc.weight" also "head.weight"
 //   parameter = "never_used.bias"
-//   buffer %9: i64[4] = "positions" transient                      (no part of the state dict)
+//   # transient: not in the state dict.
+//   buffer %2: i64[4] = "positions" transient
+//   constant %3: f32[] = "constant0"
 //   autocast 0 = cpu bf16
-//   autocast 1 = cpu bf16 disabled no_cache in 0                   (lies in region 0)
-//   %2: f32[8,8]* = aten::t(%1)
-//   %3: f32[4,8]* = aten::matmul(%0, %2) no_grad
-//   [%4: f32[2,8], %5: f32[2,8]] = aten::split.Tensor(%3, 2, 0)
-//   %5: f32[4,8]* = aten::linear(%4, %2, None) autocast 0
-//   %6: int = aten::sym_size.int(%4, 0)                            (numbers: int, float, bool)
-//   %7: f32[4,8]* = aten::reshape(%5, [%6, -1])
-//   [%8: f32[4,8]*] = plumbline::cond(%10, [%7])
+//   # Region 1 lies in region 0.
+//   autocast 1 = cpu bf16 disabled no_cache in 0
+//   %4: f32[8,8]* = aten::t(%1)
+//   %5: f32[4,8] = aten::matmul(%0, %4) no_grad
+//   [%6: f32[2,8], %7: f32[2,8]] = aten::split.Tensor(%5, 2, 0)
+//   %8: bf16[2,8]* = aten::linear(%6, %1, None) autocast 0
+//   # A number has the type int, float or bool.
+//   %9: int = aten::sym_size.int(%6, 0)
+//   %10: f32[2,8] = aten::reshape(%7, [%9, -1]) autocast 1
+//   pipe_split
+//   %11: bool = aten::is_nonzero(%3)
+//   [%12: f32[2,8]] = plumbline::cond(%11, [%10])
 //   then {
-//     input %0: f32[4,8]* = "a"
+//     input %0: f32[2,8] = "a"
 //     return %0
 //   }
 //   else {
-//     ...
+//     input %0: f32[2,8] = "a"
+//     %1: f32[2,8] = aten::neg(%0)
+//     return %1
 //   }
-//   pipe_split
-//   return %4, None
-//   module "fc" "torch::nn::LinearImpl" 0 2                        (made the nodes 0 and 1)
+//   return %8, %12, None
+//   # The module made the nodes [3, 4): aten::linear. A pipe_split is a node, too.
+//   module "fc" "torch::nn::LinearImpl" 3 4
 //
 // Constants: None, True, 3, 0.5 (a float always has a point, an exponent, inf or nan), "text", device "cpu",
 // complex(0.0, 1.0), [1, 2]. The operator's schema determines their types, so that a parsed call has exactly the
@@ -37,17 +47,17 @@
 
 namespace plumbline::graph {
 
-/// Throws Error for a constant without a text form (a generator, a defined tensor).
+/// Returns the text of the graph. Throws Error for a constant without a text form (a generator, a defined tensor).
 std::string to_text(const Graph& graph);
 
-/// The line of one node of `graph`, without the branches of a cond.
+/// Returns the line of one node of `graph`, without a newline and without the branches of a cond. Throws as above.
 std::string to_text(const Graph& graph, const Node& node);
 
-/// The facts about a value in the text form: "f32[4,8]*" (* requires a gradient), "int", "float" or "bool".
+/// Returns the type of a value as in the text: "f32[4,8]*" (* requires a gradient), "int", "float" or "bool".
 std::string value_text(const Value& value);
 
-/// The attributes of the result have no tensors: bind them before a run. Throws InputError naming line, column and the
-/// expected text.
+/// Parses a text. The attributes of the result have no tensors: bind them before a run. Throws InputError with the
+/// line, the column and the expected text; without a line and column if the text ends too early.
 Graph parse_graph(std::string_view text);
 
 }  // namespace plumbline::graph

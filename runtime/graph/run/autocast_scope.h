@@ -15,6 +15,8 @@ namespace plumbline::graph {
 /// Enters and leaves regions as torch.autocast does: leaving the outermost region clears the cache of cast parameters.
 /// LibTorch has one such cache per process; so if a region uses the cache, the scope holds a process-wide lock while it
 /// is inside a region, and ranks that are threads do not clear each other's casts. `regions` must outlive the scope.
+/// Make, use and destroy a scope on one thread: the autocast state is the thread's, and a thread must unlock what it
+/// locked.
 class AutocastScope {
  public:
   explicit AutocastScope(std::span<const AutocastRegion> regions) : regions_(regions) {}
@@ -51,7 +53,7 @@ class AutocastScope {
     if (region == current_) return;
     const AutocastRegion& r = regions_[region];
     enter(r.outer);
-    if (saved_.empty() && uses_cache()) turn_.lock();
+    if (saved_.empty() && uses_cache()) cache_lock_.lock();
     saved_.push_back({at::autocast::is_autocast_enabled(r.device), at::autocast::is_autocast_cache_enabled(),
                       at::autocast::get_autocast_dtype(r.device)});
     at::autocast::set_autocast_enabled(r.device, r.enabled);
@@ -69,20 +71,20 @@ class AutocastScope {
     at::autocast::set_autocast_cache_enabled(saved_.back().cache);
     saved_.pop_back();
     current_ = r.outer;
-    if (saved_.empty() && turn_.owns_lock()) turn_.unlock();
+    if (saved_.empty() && cache_lock_.owns_lock()) cache_lock_.unlock();
   }
 
   bool uses_cache() const {
     return std::any_of(regions_.begin(), regions_.end(), [](const AutocastRegion& r) { return r.enabled && r.cache; });
   }
-  static std::recursive_mutex& turns() {  // recursive: a branch of a cond has a scope of its own
+  static std::recursive_mutex& cache_mutex() {  // recursive: a branch of a cond has a scope of its own
     static std::recursive_mutex mutex;
     return mutex;
   }
 
   std::span<const AutocastRegion> regions_;
   std::vector<Saved> saved_;
-  std::unique_lock<std::recursive_mutex> turn_{turns(), std::defer_lock};
+  std::unique_lock<std::recursive_mutex> cache_lock_{cache_mutex(), std::defer_lock};
   int32_t current_ = -1;
 };
 

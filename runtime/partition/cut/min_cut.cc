@@ -30,7 +30,7 @@ void refuse_foreign_inputs(const JointGraph& graph) {
 int64_t weight(const CutInput& input, NodeIndex index) {
   const NodeFacts& node = input.ops.facts[index];
   if (node.symbolic) return node.symbolic_float ? 4 : 1;
-  if (!can_be_saved(input, index)) return FlowNetwork::kUnbounded;
+  if (!tensor_can_be_saved(input, index)) return FlowNetwork::kUnbounded;
   return input.policy.weight(input, index);
 }
 

@@ -1,4 +1,4 @@
-// Collects the messages of the checks of a schedule: the first `limit` ones, and the number of further ones.
+// Collects the messages of the checks of a schedule: the first `limit` ones, and the number of the omitted ones.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@ class CheckReport {
     if (messages_.size() < limit_) {
       messages_.push_back(std::move(message));
     } else {
-      ++untold_;
+      ++omitted_;
     }
   }
 
-  bool empty() const { return messages_.empty() && untold_ == 0; }
+  bool empty() const { return messages_.empty() && omitted_ == 0; }
 
-  /// Moves the messages out, with "and N more" as the last if there were more. Call it once.
+  /// Moves the messages out, with "and N more" as the last if N messages were omitted. Call it once.
   std::vector<std::string> take() {
-    if (untold_ > 0) messages_.push_back("and " + std::to_string(untold_) + " more");
+    if (omitted_ > 0) messages_.push_back("and " + std::to_string(omitted_) + " more");
     return std::move(messages_);
   }
 
  private:
-  std::size_t limit_, untold_ = 0;
+  std::size_t limit_, omitted_ = 0;
   std::vector<std::string> messages_;
 };
 

@@ -1,11 +1,11 @@
-// DeviceCopies: how ranks that are threads of one process pass messages between memories of devices.
+// DeviceCopies: copies messages between the device memories of ranks that are threads of one process.
 //
-// Each rank has a compute stream, and each directed pair of ranks a stream for copies, so that both directions, and
-// copies and computations, proceed at the same time. A copy begins behind the work that both ranks had given to their
-// compute streams when they posted their operations: the sender's, which makes the message, and the receiver's, which
-// may still use the memory. A compute stream then waits for the copy, and the host does not. So a rank may free or
-// overwrite memory as soon as it has waited for its operation, if its work is on its compute stream, as the memory of
-// LibTorch's allocator requires as well.
+// Each rank has a compute stream, and each directed pair of ranks has a stream for copies, so that both directions, and
+// copies and computations, proceed at the same time. When a rank posts a send or a receive, it marks the end of the
+// work on its compute stream. The copy begins when both marks are passed: the sender's work has then computed the
+// message, and the receiver's work no longer uses the target. When a rank waits for its operation, its compute stream
+// waits for the copy; the host does not block. After that a rank may free or overwrite the memory in work on its
+// compute stream, as LibTorch's allocator requires anyway.
 #pragma once
 
 #include <mutex>
@@ -16,12 +16,14 @@
 
 namespace plumbline::transport::cuda {
 
-/// Thread-safe.
+/// Owns the streams and the events. Thread-safe, but each Mark must be used by one thread at a time. All functions that
+/// are not noexcept throw Error if a call of CUDA fails.
 class DeviceCopies {
  public:
-  /// Gives the devices to the ranks in turn. Throws Error if there is none.
+  /// Assigns devices to ranks in turn: rank R gets device R modulo the number of devices. Throws Error if there is no
+  /// device.
   DeviceCopies(Library library, int ranks);
-  /// Every copy must have ended.
+  /// All copies must have ended, and all marks must be empty.
   ~DeviceCopies();
   DeviceCopies(const DeviceCopies&) = delete;
   DeviceCopies& operator=(const DeviceCopies&) = delete;
@@ -30,24 +32,29 @@ class DeviceCopies {
   int device_of(int rank) const { return rank % devices_; }
   Stream compute_stream(int rank) const { return ranks_[rank].compute; }
 
-  /// Whether messages in this memory need copy().
-  bool covers(const void* memory) const { return is_on_device(library_, memory); }
+  /// Whether `memory` belongs to a device (also managed memory), so that its messages need copy().
+  bool is_device_memory(const void* memory) const { return is_on_device(library_, memory); }
 
-  /// Behind the work on the compute stream of this rank, whose thread calls it.
+  /// Returns a mark behind all work that is on the rank's compute stream now. The rank's thread calls it.
   Mark mark(int rank);
-  /// Copies from rank `from` to rank `to`, behind both marks; afterwards both are behind the copy.
+  /// Puts a copy of `bytes` bytes from rank `from` to rank `to` onto their stream, behind both marks: `sent` by the
+  /// sender, `received` by the receiver. Then makes both marks ones behind the copy. Does not block the host. Any
+  /// thread may call it.
   void copy(int from, int to, void* target, const void* source, size_t bytes, Mark& sent, Mark& received);
-  /// The compute stream of this rank waits for the mark, which is empty afterwards.
+  /// Makes the rank's compute stream wait for the mark, which must not be empty, and empties the mark. Does not block
+  /// the host.
   void wait(int rank, Mark& mark);
-  /// wait(), whose errors are ignored: after one of a device, all calls fail.
+  /// Does the same as wait() and ignores errors, since all calls fail after an error of a device. Does nothing with an
+  /// empty mark.
   void drop(int rank, Mark& mark) noexcept;
+  /// Whether the device has done all work before the mark, which must not be empty.
   bool has_passed(const Mark& mark) const { return cuda::has_passed(library_, mark.event); }
 
  private:
   struct Rank {
     Stream compute = nullptr;
-    std::vector<Stream> incoming;  // by sender; made when needed
-    std::vector<Event> free;       // events that no mark has
+    std::vector<Stream> incoming;  // for copies to this rank, by sender; made when needed
+    std::vector<Event> free;       // events of this rank's device that no mark has
   };
 
   Stream stream_between(int from, int to);

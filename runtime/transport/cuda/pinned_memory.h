@@ -1,4 +1,4 @@
-// Host memory that a device can use.
+// PinnedMemory: page-locked host memory (cudaHostAlloc), which devices can access.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,13 @@
 
 namespace plumbline::transport::cuda {
 
+/// Owns one block or none; can be moved, not copied. Not thread-safe.
 class PinnedMemory {
  public:
+  /// Has no block.
   PinnedMemory() = default;
-  /// `library` must outlive the memory. Throws std::bad_alloc.
+  /// Allocates `bytes` bytes, whose contents are undefined. `library` must outlive the object. Throws std::bad_alloc if
+  /// the allocation fails.
   PinnedMemory(const Library& library, size_t bytes) : library_(&library), bytes_(bytes) {
     if (library.host_alloc(&memory_, bytes, kHostAllocDefault) != CudaError::Success) throw std::bad_alloc();
   }
@@ -25,11 +28,14 @@ class PinnedMemory {
     if (memory_ != nullptr) library_->free_host(memory_);
   }
 
-  /// At least `bytes` bytes, whose contents are undefined; allocates only to grow.
+  /// Returns a block of at least `bytes` bytes. Keeps the present one if it is large enough. Otherwise allocates a
+  /// block by `library`, which must outlive the object, and frees the old one: its contents are lost and pointers into
+  /// it become invalid. Throws std::bad_alloc if the allocation fails; the old block then stays.
   void* at_least(const Library& library, size_t bytes) {
     if (bytes > bytes_ || memory_ == nullptr) *this = PinnedMemory(library, bytes);
     return memory_;
   }
+  /// The block; null if there is none.
   void* get() const { return memory_; }
 
  private:

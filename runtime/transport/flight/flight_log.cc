@@ -51,10 +51,10 @@ bool is_stopped(int64_t process) {
 
 /// Whether bytes of a file have values that the types of an event's members have.
 bool is_event(const Event& bytes) {
-  uint8_t kind, receives;
+  uint8_t kind, is_receive;
   std::memcpy(&kind, &bytes.kind, sizeof kind);
-  std::memcpy(&receives, &bytes.receives, sizeof receives);
-  return kind <= static_cast<uint8_t>(EventKind::TimedOut) && receives <= 1;
+  std::memcpy(&is_receive, &bytes.is_receive, sizeof is_receive);
+  return kind <= static_cast<uint8_t>(EventKind::TimedOut) && is_receive <= 1;
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-// The last events of a rank, in a file that outlives its process: written through shared memory, so that a rank that is
-// killed, or stopped, or hangs needs to do nothing for it. No torch.
+// A flight log: the last events of a rank in a file that outlives the rank's process. The file is mapped into memory,
+// so an event is in the file as soon as add() returns: a rank that is killed, is stopped or hangs need not write
+// anything. Does not need LibTorch.
 //
-// A log holds kFlightEvents events; a new one replaces the oldest.
+// A log is a ring of kFlightEvents events: a new event replaces the oldest. Readers of a log that is full get
+// kFlightEvents - 1 events, since the writer may have been replacing the oldest.
 #pragma once
 
 #include <cstddef>
@@ -16,38 +18,40 @@ namespace plumbline::transport::flight {
 inline constexpr size_t kFlightEvents = 256;
 
 enum class EventKind : uint8_t {
-  Send,      ///< posted
-  Receive,   ///< posted
-  Blocked,   ///< a wait whose message was not complete
-  Done,      ///< the end of such a wait
-  TimedOut,  ///< the end of such a wait by its deadline
-  Stopped,   ///< no event of the rank: the reader of its log found its process stopped (SIGSTOP, a debugger)
+  Send,      ///< a send was posted
+  Receive,   ///< a receive was posted
+  Blocked,   ///< a wait began for a message that was not complete
+  Done,      ///< that wait ended: the message is complete
+  TimedOut,  ///< that wait ended at its deadline
+  Stopped,   ///< read_flight_log() found the process stopped (SIGSTOP, a debugger); a rank never adds it
 };
 
 struct Event {
-  double seconds = 0;  ///< on the steady clock
+  double seconds = 0;  ///< on the steady clock of the rank's host (clock_seconds())
   EventKind kind = EventKind::Send;
-  bool receives = false;  ///< the message of the event is one to this rank
-  int32_t peer = 0;
-  int64_t tag = 0;
-  uint64_t bytes = 0;
-  char what[88] = {};  ///< of Blocked: the wait's context, cut to fit; ends in 0
+  bool is_receive = false;  ///< the message goes from the peer to this rank; false: to the peer
+  int32_t peer = 0;         ///< the rank at the other end of the message
+  int64_t tag = 0;          ///< of the message
+  uint64_t bytes = 0;       ///< of the message
+  char what[88] = {};       ///< of Blocked, Done and TimedOut: the wait's context, cut to fit; ends in 0
 };
 
 /// Writes the log of one rank. Not thread-safe.
 class FlightLog {
  public:
-  /// In the memory of this process only, for a rank whose files no other one could read. Throws Error without memory.
+  /// Keeps the log in memory of this process, without a file: for a rank whose files the readers cannot reach. Throws
+  /// Error if no memory can be mapped.
   FlightLog();
-  /// Replaces `file`. Throws Error if it cannot be written.
+  /// Creates or empties `file`, allocates its room and maps it. Throws Error if that fails, also for a link.
   explicit FlightLog(const std::filesystem::path& file);
   ~FlightLog();
   FlightLog(const FlightLog&) = delete;
   FlightLog& operator=(const FlightLog&) = delete;
 
+  /// Adds a copy of the event. Does not allocate and makes no system call.
   void add(const Event& event);
 
-  /// As they are in the file, kFlightLogBytes.
+  /// Returns the bytes of the log as in its file, kFlightLogBytes of them; valid as long as the log.
   std::span<const std::byte> bytes() const;
 
   struct Memory;
@@ -56,14 +60,15 @@ class FlightLog {
   Memory* memory_;
 };
 
-/// The bytes of every log.
+/// The size of every log in bytes.
 extern const size_t kFlightLogBytes;
 
-/// The events in the bytes of a log, oldest first; nullopt if they are none. An event that was being written is left
-/// out, and bytes that are none.
+/// Returns the events of a log, oldest first; nullopt if `bytes` are not a log (another size, another magic number).
+/// Leaves out an event that the writer may not have finished, and one whose bytes have no valid kind or direction.
 std::optional<std::vector<Event>> decode_flight_log(std::span<const std::byte> bytes);
 
-/// The same of a file, and a last event Stopped if the process that writes it is stopped on this host now.
+/// Returns the events of the log in `file`; nullopt if the file cannot be read or is not a log. Appends an event of
+/// kind Stopped, at the present time, if the process that wrote the log is stopped on this host now.
 std::optional<std::vector<Event>> read_flight_log(const std::filesystem::path& file);
 
 }  // namespace plumbline::transport::flight

@@ -86,7 +86,7 @@ TEST(FlightLog, BytesThatAreNoEventAreLeftOut) {
     file.seekp(static_cast<std::streamoff>(32 + event * sizeof(Event) + member)).put(byte);
   };
   put(1, offsetof(Event, kind), 5);
-  put(2, offsetof(Event, receives), 2);
+  put(2, offsetof(Event, is_receive), 2);
   const std::vector<Event> events = read_flight_log(folder / "log").value();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].tag, 0);

@@ -21,7 +21,7 @@ class FlightRecorder : public ForwardingTransport {
   }
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
     return posted(ForwardingTransport::irecv(data, bytes, peer, tag),
-                  {.kind = EventKind::Receive, .receives = true, .peer = peer, .tag = tag, .bytes = bytes});
+                  {.kind = EventKind::Receive, .is_receive = true, .peer = peer, .tag = tag, .bytes = bytes});
   }
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     if (request.empty()) return;

@@ -56,14 +56,14 @@ std::string name(int rank) { return "rank " + std::to_string(rank); }
 std::string wait_text(const Flights& flights, int rank) {
   const std::vector<Event>& events = flights.at(rank);
   const Event& wait = events.back();
-  return name(rank) + " waits for " + name(wait.peer) + (wait.receives ? "" : " to take a message") + " since " +
+  return name(rank) + " waits for " + name(wait.peer) + (wait.is_receive ? "" : " to take a message") + " since " +
          ago(end_of(flights) - since(events)) + " (" + one_line(wait.what) + ")";
 }
 
 std::string event_text(const Event& event) {
   const std::string peer = name(event.peer),
                     size = std::to_string(event.bytes) + " bytes, tag " + std::to_string(event.tag);
-  const std::string message = event.receives ? "from " + peer : "to " + peer;
+  const std::string message = event.is_receive ? "from " + peer : "to " + peer;
   switch (event.kind) {
     case EventKind::Send:
       return "a send " + message + " is posted: " + size;
@@ -113,7 +113,7 @@ std::vector<int> cycle_in(const Flights& flights) {
 bool is_one_message(const Flights& flights, const std::vector<int>& cycle) {
   if (cycle.size() != 2) return false;
   const Event &a = *wait_of(flights, cycle[0]), &b = *wait_of(flights, cycle[1]);
-  return a.receives != b.receives && a.tag == b.tag;
+  return a.is_receive != b.is_receive && a.tag == b.tag;
 }
 
 }  // namespace

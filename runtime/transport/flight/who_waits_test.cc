@@ -8,7 +8,7 @@ namespace plumbline::transport::flight {
 namespace {
 
 Event event(double seconds, EventKind kind, int peer, const char* what = "") {
-  Event made{.seconds = seconds, .kind = kind, .receives = true, .peer = peer, .tag = 5, .bytes = 64};
+  Event made{.seconds = seconds, .kind = kind, .is_receive = true, .peer = peer, .tag = 5, .bytes = 64};
   std::strncpy(made.what, what, sizeof made.what - 1);
   return made;
 }
@@ -58,7 +58,7 @@ TEST(WhoWaits, ARankWhoseProcessIsStoppedIsInNoCycle) {
 
 TEST(WhoWaits, OneMessageIsNoCycle) {
   Flights flights = {{0, {event(10, EventKind::Blocked, 1, "x")}}, {1, {event(9, EventKind::Blocked, 0, "y")}}};
-  flights[1].back().receives = false;
+  flights[1].back().is_receive = false;
   EXPECT_EQ(
       who_waits(flights),
       "a message that both sides wait for, so one of them was stopped, or it is lost: rank 0 waits for rank 1 since "
@@ -78,7 +78,7 @@ TEST(WhoWaits, InACycleAlthoughOthersWaitToo) {
       who_waits(flights),
       "a cycle of waits: rank 2 waits for rank 1 since 1 s (c), rank 1 waits for rank 3 since 2 s (b), rank 3 waits "
       "for rank 2 since 0 s (d d)");
-  flights[3].back().receives = false;
+  flights[3].back().is_receive = false;
   EXPECT_NE(who_waits(flights).find("rank 3 waits for rank 2 to take a message since 0 s"), std::string::npos);
 }
 

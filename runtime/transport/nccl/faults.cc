@@ -19,12 +19,12 @@ struct HeldSend {
   std::vector<char> data;  // a copy, since its event happens before it is sent
 };
 
-struct KeptReceive {
+struct BufferedReceive {
   void* to;
   const std::vector<std::byte>* from;
 };
 
-class KeptReceives : public ArrivalTransport<KeptReceive> {
+class PrivateReceiveBuffers : public ArrivalTransport<BufferedReceive> {
  public:
   using ArrivalTransport::ArrivalTransport;
 
@@ -35,7 +35,7 @@ class KeptReceives : public ArrivalTransport<KeptReceive> {
   }
 
  private:
-  void arrive(const KeptReceive& receive) override {
+  void arrive(const BufferedReceive& receive) override {
     std::memcpy(receive.to, receive.from->data(), receive.from->size());
   }
 
@@ -127,8 +127,8 @@ Library with_swapped_sends(Library library, Happened happened) {
   return library;
 }
 
-std::unique_ptr<Transport> with_kept_receives(Transport& inner, Happened) {
-  return std::make_unique<KeptReceives>(inner);
+std::unique_ptr<Transport> with_private_receive_buffers(Transport& inner, Happened) {
+  return std::make_unique<PrivateReceiveBuffers>(inner);
 }
 
 std::unique_ptr<Transport> with_overwritten_sends(Transport& inner, Happened happened) {

@@ -99,7 +99,7 @@ TEST(NcclFaults, WithoutAFaultAllIsRight) {
 }
 
 TEST(NcclFaults, AnEventWaitLeftOutShowsPoison) {
-  with_fault("stub:late,poison", without_event_waits, with_kept_receives,
+  with_fault("stub:late,poison", without_event_waits, with_private_receive_buffers,
              [](Transport& control, const Outcome& outcome) {
                EXPECT_GT(outcome.happened, 0);
                if (control.rank() == 1) {

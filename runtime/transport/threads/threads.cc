@@ -166,7 +166,7 @@ class ThreadTransport final : public Transport {
 
   /// Empty for memory of the host.
   cuda::Mark mark_for(const Transfer& transfer) const {
-    if (hub_->copies == nullptr || transfer.bytes == 0 || !hub_->copies->covers(transfer.memory)) return {};
+    if (hub_->copies == nullptr || transfer.bytes == 0 || !hub_->copies->is_device_memory(transfer.memory)) return {};
     return hub_->copies->mark(rank_);
   }
 

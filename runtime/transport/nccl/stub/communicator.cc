@@ -91,7 +91,7 @@ void StubCommunicator::enqueue(const Message& message, const std::shared_ptr<Str
     transfer(message, *self->lanes_, poisoned);
     self->finish(message);
   };
-  if (message.demand != nullptr && !message.is_send) task.on_ask = [demand = message.demand] { demand->ask(); };
+  if (message.demand != nullptr && !message.is_send) task.on_query = [demand = message.demand] { demand->ask(); };
   task.what = describe(message);
   stream->push(std::move(task));
 }

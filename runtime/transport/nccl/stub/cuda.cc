@@ -95,7 +95,7 @@ CudaError cudaStreamDestroy(Stream stream) {
 
 CudaError cudaStreamWaitEvent(Stream stream, Event event, unsigned int) {
   if (const auto signal = event->signal(); signal != nullptr && !signal->is_set())
-    stream->queue->push({[signal] { signal->wait(); }, [signal] { signal->ask(); }});
+    stream->queue->push({[signal] { signal->wait(); }, [signal] { signal->query(); }});
   return CudaError::Success;
 }
 
@@ -117,13 +117,13 @@ CudaError cudaEventRecord(Event event, Stream stream) {
 }
 
 CudaError cudaEventQuery(Event event) {
-  stub::host_asks();
+  stub::release_deferred_sends();
   const auto signal = event->signal();
-  return signal == nullptr || signal->ask() ? CudaError::Success : CudaError::NotReady;
+  return signal == nullptr || signal->query() ? CudaError::Success : CudaError::NotReady;
 }
 
 /// With `poison` the target holds 0xff bytes from the moment when the stream comes to the copy; with `late` the copy
-/// then waits until the host asks for an event behind it.
+/// then waits until the host queries an event behind it.
 CudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, CopyKind, Stream stream) {
   const std::shared_ptr<stub::Demand> demand = stub::modes().late ? std::make_shared<stub::Demand>() : nullptr;
   stub::StreamQueue::Task task;
@@ -132,7 +132,7 @@ CudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, CopyKind, St
     if (demand != nullptr) demand->wait();
     std::memcpy(to, from, bytes);
   };
-  if (demand != nullptr) task.on_ask = [demand] { demand->ask(); };
+  if (demand != nullptr) task.on_query = [demand] { demand->ask(); };
   stream->queue->push(std::move(task));
   return CudaError::Success;
 }

@@ -37,7 +37,7 @@ Result refuse(const char* why) {
   return Result::InvalidUsage;
 }
 
-/// Of this thread's sends that have not been asked for.
+/// The demands of the sends that this thread has posted since its last release_deferred_sends().
 thread_local std::vector<std::shared_ptr<stub::Demand>> sends_put_off;
 
 Result post(bool is_send, void* memory, size_t count, DataType type, int peer, Communicator comm, Stream stream) {
@@ -55,7 +55,7 @@ Result post(bool is_send, void* memory, size_t count, DataType type, int peer, C
 
 }  // namespace
 
-void plumbline::transport::nccl::stub::host_asks() {
+void plumbline::transport::nccl::stub::release_deferred_sends() {
   for (const auto& demand : std::exchange(sends_put_off, {})) demand->ask();
 }
 

@@ -25,9 +25,9 @@ void Signal::wait() const {
   changed_.wait(lock, [this] { return set_; });
 }
 
-bool Signal::ask() const {
+bool Signal::query() const {
   if (is_set()) return true;
-  if (on_ask) on_ask();
+  if (on_query) on_query();
   return false;
 }
 
@@ -64,21 +64,21 @@ std::shared_ptr<Signal> StreamQueue::record() {
     }
     before = ended_ + tasks_.size();
   }
-  signal->on_ask = [queue = weak_from_this(), before] {
-    if (const auto alive = queue.lock()) alive->ask_up_to(before);
+  signal->on_query = [queue = weak_from_this(), before] {
+    if (const auto alive = queue.lock()) alive->notify_query(before);
   };
   push({[signal] { signal->set(); }});
   return signal;
 }
 
-void StreamQueue::ask_up_to(uint64_t tasks) {
-  std::vector<std::function<void()>> asked;
+void StreamQueue::notify_query(uint64_t tasks) {
+  std::vector<std::function<void()>> callbacks;  // called without the lock
   {
     std::lock_guard lock(mutex_);
     for (size_t i = 0; i < tasks_.size() && ended_ + i < tasks; ++i)
-      if (tasks_[i].on_ask) asked.push_back(tasks_[i].on_ask);
+      if (tasks_[i].on_query) callbacks.push_back(tasks_[i].on_query);
   }
-  for (const auto& ask : asked) ask();
+  for (const auto& callback : callbacks) callback();
 }
 
 void StreamQueue::close() {

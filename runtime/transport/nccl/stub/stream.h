@@ -11,16 +11,17 @@
 
 namespace plumbline::transport::nccl::stub {
 
-/// Set once; what an event records.
+/// A flag that is set once and stays set: what an event records. Thread-safe, except for changes of `on_query`.
 class Signal {
  public:
   void set();
   bool is_set() const;
+  /// Blocks until the signal is set.
   void wait() const;
-  /// The host asks whether it is set; calls `on_ask` unless it is.
-  bool ask() const;
+  /// The host's query: returns whether the signal is set, and calls `on_query` if it is not.
+  bool query() const;
 
-  std::function<void()> on_ask = {};  ///< not changed once others know of the signal
+  std::function<void()> on_query = {};  ///< must not change once another thread has the signal
 
  private:
   mutable std::mutex mutex_;
@@ -28,38 +29,44 @@ class Signal {
   bool set_ = false;
 };
 
+/// Thread-safe.
 class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
  public:
-  /// Starts the thread, which keeps the queue alive until close() and the end of all tasks.
+  /// Starts a queue and its thread, which is detached and keeps the queue alive until close() was called and all tasks
+  /// have ended.
   static std::shared_ptr<StreamQueue> start();
 
-  /// Counts the streams of the process, from 0.
+  /// The number of this queue among those of the process, from 0.
   int number() const { return number_; }
 
   struct Task {
-    std::function<void()> run;
-    std::function<void()> on_ask = {};  // the host asks for something behind it
-    std::string what = {};              // describes it to those that are queued behind it
+    std::function<void()> run;  ///< on the queue's thread; may block
+    /// Called when the host queries an event behind this task before the event is reached: on the querying thread, at
+    /// any time from the task's push on, and as often as the host queries.
+    std::function<void()> on_query = {};
+    std::string what = {};  ///< a description for the messages of tasks behind this one; empty: none
   };
 
+  /// Appends a task. Must not follow close().
   void push(Task task);
-  /// The last task with a description that has not ended; empty if there is none.
+  /// Returns the description of the last task that has one and has not ended; empty if there is none.
   std::string last_task() const;
-  /// Everything pushed so far has ended when the signal is set.
+  /// Returns a signal that is set when all tasks pushed so far have ended; its query() calls their on_query.
   std::shared_ptr<Signal> record();
+  /// Ends the thread once all tasks have ended. Does not wait for them.
   void close();
 
  private:
   explicit StreamQueue(int number) : number_(number) {}
   void run();
-  /// Asks for the first tasks of all that were ever pushed.
-  void ask_up_to(uint64_t tasks);
+  /// Calls on_query of the tasks that have not ended among the first `tasks` ones that were ever pushed.
+  void notify_query(uint64_t tasks);
 
   const int number_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> tasks_;  // the first one may be running
-  uint64_t ended_ = 0;      // tasks that are not in the deque any more
+  std::deque<Task> tasks_;  // those that have not ended; the first one may be running
+  uint64_t ended_ = 0;      // the number of tasks that have ended
   bool closed_ = false;
 };
 

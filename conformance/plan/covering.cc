@@ -1,7 +1,8 @@
 #include "conformance/plan/covering.h"
 
 #include <algorithm>
-#include <queue>
+#include <iterator>
+#include <set>
 #include <tuple>
 
 #include "runtime/error.h"
@@ -35,16 +36,17 @@ std::vector<int> covering_rows(const std::vector<std::vector<int>>& shows, const
     for (const int thing : shows[static_cast<size_t>(row)]) missing += !shown[static_cast<size_t>(thing)];
     return {missing, chosen_of[static_cast<size_t>(groups[static_cast<size_t>(row)])], row};
   };
-  std::priority_queue<Worth> queue;
-  for (int row = 0; row < static_cast<int>(shows.size()); ++row) queue.push(worth_now(row));
+  // Not a std::priority_queue: the checks of libstdc++'s debug mode read the whole heap at each push and pop.
+  std::set<Worth> queue;
+  for (int row = 0; row < static_cast<int>(shows.size()); ++row) queue.insert(worth_now(row));
   std::vector<int> chosen;
   while (!queue.empty()) {
-    const Worth best = queue.top();
-    queue.pop();
-    const Worth now = worth_now(best.row);
-    if (now.missing == 0) continue;
-    if (!(now == best)) {
-      queue.push(now);
+    auto last = queue.extract(std::prev(queue.end()));
+    const Worth best = last.value();
+    last.value() = worth_now(best.row);
+    if (last.value().missing == 0) continue;
+    if (!(last.value() == best)) {
+      queue.insert(std::move(last));
       continue;
     }
     chosen.push_back(best.row);

@@ -98,6 +98,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& features_of_
       {"transformer-lm", {"transformer", "shared", "integers"}},
       {"transformer-mixed", {"transformer", "shared", "integers", "mixed"}},
       {"twin-skips", {"mlp", "skips"}},
+      {"two-heads", {"mlp", "several-targets", "skips", "several-values"}},
       {"unet", {"u-net", "convolution", "skips"}},
       {"unet-stash", {"u-net", "convolution", "skips"}},
       {"unused-inputs", {"mlp", "unused", "several-values"}},

@@ -1,6 +1,6 @@
 // Models whose outputs are a dict: one nested, with a key whose value is None and with the loss's key in the middle;
-// one that computes its loss itself and returns it with the loss's input; one with several heads, whose outputs are
-// compared each with a target of its own.
+// one that computes its loss itself and returns it with the loss's input; two with several heads, whose outputs are
+// compared each with a target of its own; the second has a tuple of outputs and a list of targets.
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
@@ -42,6 +42,12 @@ Tensors heads(Parts& net, const Tensors& in) {
   return {net.chain(7, 7, trunk), first, second};
 }
 
+Tensors two_heads(Parts& net, const Tensors& in) {
+  const at::Tensor trunk = net.chain(0, 5, in[0]);
+  const at::Tensor first = net.chain(6, 6, trunk);
+  return {net.chain(7, 7, trunk), first};
+}
+
 /// The target is negated, so that no operation subtracts.
 Tensors with_loss(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 7, in[0]);
@@ -74,6 +80,10 @@ std::vector<Family> dict_families() {
              .compared_outputs = 3,
              .targets = dict({"scores", "boxes"}, {list({value(1), value(2)}), value(0)})});
   std::ranges::move(with_heads, std::back_inserter(all));
+  all.push_back(exact_twin({.name = "two-heads",
+                            .forward = two_heads,
+                            .compared_outputs = 2,
+                            .targets = list({value(1), value(0)})}));
   return all;
 }
 

@@ -127,14 +127,17 @@ class Execution:
         if self.ends is None or not step["loss"]:
             return []
         target = self.case.batch_target(self.step)
-        labels = [] if target is None else [self._half(target, self.ends)]
+        labels = [] if target is None else [self._half(of_output, self.ends) for of_output in self.case.flat_targets(target)]
         weights = [self.case.loss_weight(self.step, m) if train else 1 for m in self.halves[self.ends]]
         return [*labels, torch.tensor(weights, dtype=torch.float64).reshape([1] * self.batch_dim + [-1])]
 
     def _loss(self, *outputs_and_labels):
         """The user's loss function: divides, adds the losses of early stages, scales."""
         *outputs, weight = outputs_and_labels
-        target = None if self.case.batch_target(self.step) is None else outputs.pop()
+        target = None
+        if self.case.batch_target(self.step) is not None:
+            count = len(self.case.compared_outputs())
+            target, outputs = self.case.nested_targets(outputs[-count:]), outputs[:-count]
         loss = self.case.loss(tuple(outputs), target, self.step)
         return loss if weight.item() == 1 else loss * weight.item()
 

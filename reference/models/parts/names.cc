@@ -86,6 +86,7 @@ const std::vector<std::string>& model_names() {
                                                  "exact-summed-weights",
                                                  "exact-tied",
                                                  "exact-twin-skips",
+                                                 "exact-two-heads",
                                                  "exact-unet",
                                                  "exact-unused-inputs",
                                                  "exact-unused-parameters",

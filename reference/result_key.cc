@@ -1,11 +1,12 @@
 #include "reference/result_key.h"
 
 #include <array>
-#include <charconv>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "runtime/error.h"
+#include "runtime/text/number.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/shortened.h"
 
@@ -24,8 +25,9 @@ bool read_number_or_dash(std::string_view text, int& number) {
     number = -1;
     return true;
   }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
+  const std::optional<int> read = whole<int>(text);
+  number = read.value_or(number);
+  return read.has_value();
 }
 
 /// The order of the phases of a step; within a phase, micro-batches and stages decide.

@@ -1,10 +1,9 @@
 #include "conformance/program/loss.h"
 
-#include <charconv>
-
 #include "reference/loss.h"
 #include "runtime/error.h"
 #include "runtime/split/loss_mark.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::program {
 namespace {
@@ -33,10 +32,8 @@ ProgramLoss parse_loss(const std::string& text) {
   if (kind == "mse" && !rest.empty()) return {{reference::LossKind::Mse, reference::Reduction::Mean}, 0, rest};
   if (kind == "cross-entropy" && !rest.empty())
     return {{reference::LossKind::CrossEntropy, reference::Reduction::Mean}, 0, rest};
-  int output = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), output);
-  if (kind == "output" && error == std::errc() && end == rest.data() + rest.size() && output >= 0)
-    return {{reference::LossKind::Output}, output, ""};
+  if (const auto output = whole<int>(rest); kind == "output" && output && *output >= 0)
+    return {{reference::LossKind::Output}, *output, ""};
   throw InputError(
       "--loss: '" + text +
       "': expected one of output:K, sum, mean, mse:TARGET, cross-entropy:TARGET (K: the number of a program "

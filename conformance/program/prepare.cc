@@ -2,13 +2,12 @@
 
 #include <ATen/ops/ones.h>
 
-#include <charconv>
-
 #include "runtime/capture/annotate.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/split/policy/policy.h"
 #include "runtime/split/split.h"
+#include "runtime/text/number.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::program {
@@ -43,12 +42,10 @@ void choose_multi_use(const std::vector<std::string>& settings, split::SplitOpti
 
 split::SplitPolicy every_policy(const std::string& policy) {
   const size_t first = policy.find(':'), last = policy.rfind(':');
-  int n = 0;
-  const char* end = policy.data() + policy.size();
-  const auto read = std::from_chars(policy.data() + last + 1, end, n);
-  if (first == last || read.ec != std::errc() || read.ptr != end || n < 1)
+  const std::optional<int> n = whole<int>(std::string_view(policy).substr(last + 1));
+  if (first == last || !n || *n < 1)
     throw InputError("--policy: '" + policy + "' is not every:CLASS:N (every N-th call of modules of that class)");
-  return split::every_nth_call(policy.substr(first + 1, last - first - 1), n);
+  return split::every_nth_call(policy.substr(first + 1, last - first - 1), *n);
 }
 
 split::SplitPolicy make_policy(const std::string& policy, int stages, const std::vector<at::Tensor>& inputs) {

@@ -1,10 +1,10 @@
 #include "runtime/schedule/action.h"
 
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "runtime/error.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -43,11 +43,9 @@ std::string names_where(bool with_microbatch) {
 int parse_number(std::string_view digits, std::string_view text, const char* what) {
   if (digits.empty()) refuse(text, std::string("the ") + what + " is missing");
   if (digits.size() > 1 && digits.front() == '0') refuse(text, std::string("the ") + what + " has leading zeros");
-  int value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stopped_at, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc() || stopped_at != end) refuse(text, std::string("the ") + what + " is too large");
-  return value;
+  const std::optional<int> value = whole<int>(digits);
+  if (!value) refuse(text, std::string("the ") + what + " is too large");
+  return *value;
 }
 
 std::optional<ActionType> find_type(std::string_view name) {

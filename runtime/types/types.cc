@@ -1,8 +1,9 @@
 #include "runtime/types/types.h"
 
 #include <array>
-#include <charconv>
 #include <utility>
+
+#include "runtime/text/number.h"
 
 namespace plumbline::types {
 namespace {
@@ -103,9 +104,8 @@ std::optional<Device> device_named(std::string_view name) {
   const size_t colon = name.find(':');
   Device device;
   if (colon != std::string_view::npos) {
-    const std::string_view digits = name.substr(colon + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), device.index);
-    if (error != std::errc() || end != digits.data() + digits.size() || device.index < 0) return std::nullopt;
+    device.index = whole<int8_t>(name.substr(colon + 1)).value_or(-1);
+    if (device.index < 0) return std::nullopt;
   }
   for (size_t kind = 0; kind < kDevices.size(); ++kind) {
     if (kDevices[kind] != name.substr(0, colon)) continue;

@@ -1,22 +1,19 @@
 #include "conformance/cli/options/skip_option.h"
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "runtime/error.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::cli {
 namespace {
 
-/// Takes a number without a sign from the front of `text`; false if there is none or it overflows.
+/// Takes a number without a sign from the front of `text`; nullopt if there is none or it overflows.
 template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-  if (text.find_first_of("0123456789.") != 0) return false;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
+std::optional<Number> take_unsigned(std::string_view& text) {
+  return text.find_first_of("0123456789.") == 0 ? take_number<Number>(text) : std::nullopt;
 }
 
 bool take(std::string_view& text, char sign) {
@@ -26,11 +23,14 @@ bool take(std::string_view& text, char sign) {
 }
 
 std::optional<SkipOption> parse(const std::string& text) {
-  SkipOption skip{.text = text};
   std::string_view rest = text;
-  if (!take_number(rest, skip.edge.from) || !take(rest, '-') || !take_number(rest, skip.edge.to)) return std::nullopt;
+  const auto from = take_unsigned<int>(rest);
+  const auto to = from && take(rest, '-') ? take_unsigned<int>(rest) : std::nullopt;
+  if (!to) return std::nullopt;
+  SkipOption skip{.text = text, .edge = {*from, *to}};
   if (rest.empty()) return skip;
-  if (!take(rest, '=') || !take_number(rest, skip.bytes.emplace()) || !rest.empty()) return std::nullopt;
+  if (take(rest, '=')) skip.bytes = take_unsigned<double>(rest);
+  if (!skip.bytes || !rest.empty()) return std::nullopt;
   return skip;
 }
 

@@ -44,6 +44,8 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "1f1b", "--tf", "0"}, "a forward takes 0"},
       {{"simulate", "1f1b", "--tb", "soon"}, "--tb"},
       {{"simulate", "1f1b", "--scale", "fast"}, "--scale fast: give STAGE=FACTOR"},
+      {{"simulate", "1f1b", "--scale", " 2=2"}, "--scale  2=2: give STAGE=FACTOR"},
+      {{"simulate", "1f1b", "--scale", "2=0x2"}, "--scale 2=0x2: give STAGE=FACTOR"},
       {{"simulate", "1f1b", "--scale", "4=2"}, "stages 0 to 3"},
       {{"simulate", "1f1b", "--bandwidth", "0"}, "--bandwidth"},
       {{"simulate", "1f1b", "--bandwidth", "nan", "--bytes", "1"}, "--bandwidth is not a number"},

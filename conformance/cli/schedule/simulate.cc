@@ -16,6 +16,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/simulation/costs.h"
 #include "runtime/text/join.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::cli {
 namespace {
@@ -141,18 +142,13 @@ schedule::Scaling parse_scaling(const std::string& text) {
     what.pop_back();
     break;
   }
-  try {
-    std::size_t used = 0;
-    if (!what.empty()) {
-      scaling.stage = std::stoi(what, &used);
-      if (used != what.size()) refuse();
-    }
-    const std::string factor = text.substr(equals + 1);
-    scaling.factor = std::stod(factor, &used);
-    if (used != factor.size()) refuse();
-  } catch (const std::logic_error&) {  // what stoi and stod throw
-    refuse();
+  if (!what.empty()) {
+    scaling.stage = whole<int>(what);
+    if (!scaling.stage) refuse();
   }
+  const std::optional<double> factor = whole<double>(std::string_view(text).substr(equals + 1));
+  if (!factor) refuse();
+  scaling.factor = *factor;
   return scaling;
 }
 

@@ -3,13 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include "conformance/protocol/toml.h"
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/text/join.h"
+#include "runtime/text/number.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -31,11 +31,9 @@ bool matches_one(const std::vector<std::string>& globs, const std::string& text)
 std::vector<int64_t> take_version(std::string_view& text) {
   std::vector<int64_t> numbers;
   while (true) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || number < 0) return {};
-    numbers.push_back(number);
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    const std::optional<int64_t> number = take_number<int64_t>(text);
+    if (!number || *number < 0) return {};
+    numbers.push_back(*number);
     if (text.size() < 2 || text[0] != '.' || text[1] < '0' || text[1] > '9') return numbers;
     text.remove_prefix(1);
   }

@@ -1,7 +1,8 @@
 #include "conformance/proof/sums/rational.h"
 
-#include <charconv>
 #include <cmath>
+
+#include "runtime/text/number.h"
 
 namespace plumbline::proof {
 namespace {
@@ -31,10 +32,8 @@ std::optional<Rational> rational_of(double number) {
 }
 
 std::optional<Rational> rational_of(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return rational_of(number);
+  const std::optional<double> number = whole<double>(text);
+  return number ? rational_of(*number) : std::nullopt;
 }
 
 std::string to_string(const Rational& number) { return number.str(); }

@@ -1,12 +1,12 @@
 #include "conformance/proof/terms/picks.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "runtime/error.h"
 #include "runtime/io/sha256.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::proof {
 namespace {
@@ -108,18 +108,17 @@ std::optional<Loops> elsewhere(const Loops& loops, std::span<const Digit> digits
 }
 
 std::optional<Loops> loops_of_text(std::string_view text) {
-  const auto take_number = [&text](char end) {
-    int64_t number = 0;
-    const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = error == std::errc() && last != text.data() + text.size() && *last == end;
-    if (whole) text.remove_prefix(last - text.data() + 1);
-    return whole ? std::optional(number) : std::nullopt;
+  const auto take_before = [&text](char end) -> std::optional<int64_t> {
+    const std::optional<int64_t> number = take_number<int64_t>(text);
+    if (!text.starts_with(end)) return std::nullopt;
+    text.remove_prefix(1);
+    return number;
   };
-  const std::optional<int64_t> first = take_number('+');
+  const std::optional<int64_t> first = take_before('+');
   if (!first) return std::nullopt;
   Loops loops{*first, {}};
   while (!text.empty()) {
-    const std::optional<int64_t> count = take_number('x'), stride = count ? take_number(',') : std::nullopt;
+    const std::optional<int64_t> count = take_before('x'), stride = count ? take_before(',') : std::nullopt;
     if (!stride) return std::nullopt;
     loops.loops.push_back({*count, *stride});
   }

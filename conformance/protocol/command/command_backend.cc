@@ -1,6 +1,5 @@
 #include "conformance/protocol/command/command_backend.h"
 
-#include <charconv>
 #include <optional>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/io/write_file.h"
+#include "runtime/text/number.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/shortened.h"
 
@@ -201,15 +201,16 @@ JobEvent parse_event(std::string_view line) {
     throw BadEvent("unknown event " + quoted);
   };
   if (!event.throughput && !accept("case ")) unknown();
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), event.index);
-  line.remove_prefix(end - line.data());
+  const auto index = take_number<size_t>(line);
+  if (!index) unknown();
+  event.index = *index;
   event.done = accept(" done");
   if (!event.throughput && accept(" failed: ")) {
     event.done = !line.empty();
     event.failed = shortened(one_line(line));
     line = {};
   }
-  if (error != std::errc() || (!event.done && !accept(" begins")) || !line.empty()) unknown();
+  if ((!event.done && !accept(" begins")) || !line.empty()) unknown();
   return event;
 }
 

@@ -1,7 +1,6 @@
 #include "conformance/run/folder/run_record.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -9,6 +8,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -17,11 +17,9 @@ constexpr const char* kRunSchema = "plumbline-run/1";
 
 /// A string: readers whose numbers are doubles would round it.
 uint64_t seed_at(const JsonPlace& place) {
-  const std::string text = place.text();
-  uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size()) place.fail("a whole number from 0 as text");
-  return seed;
+  const std::optional<uint64_t> seed = whole<uint64_t>(place.text());
+  if (!seed) place.fail("a whole number from 0 as text");
+  return *seed;
 }
 
 std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }

@@ -1,22 +1,15 @@
 // Cursor: one line of the text form, read from left to right, with errors that name line and column.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/error.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::graph {
-
-/// Parses all of `text` as a number (inf and nan are doubles). Returns false if `text` is not such a number or is out
-/// of range; `value` is then unspecified.
-template <class Number>
-bool read_whole(const std::string& text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 /// Reading functions skip spaces first, and throw InputError: "graph text, line 3, column 7: expected ...". `number` is
 /// the line's number, from 1. The text of `line` must outlive the cursor.
@@ -76,9 +69,9 @@ class Cursor {
   /// Reads an integer; it ends at a space or at one of `,]):*`.
   int64_t integer() {
     const std::string text = word(" ,]):*");
-    int64_t value = 0;
-    if (!read_whole(text, value)) fail_word("an integer, not '" + text + "'");
-    return value;
+    const std::optional<int64_t> value = whole<int64_t>(text);
+    if (!value) fail_word("an integer, not '" + text + "'");
+    return *value;
   }
   /// Reads "[a, b]": calls `element`, which must read one element, at the beginning of each.
   template <class Element>

@@ -121,20 +121,20 @@ class ArgumentParser {
         break;
     }
     const std::string text = line_.word(" ,])");
-    int64_t integer = 0;
-    double real = 0;
     const bool takes_real =
         kind == c10::TypeKind::NumberType || kind == c10::TypeKind::TensorType || kind == c10::TypeKind::FloatType;
-    if (kind != c10::TypeKind::FloatType && read_whole(text, integer)) return integer;
-    if (takes_real && read_whole(text, real)) return real;
+    if (kind != c10::TypeKind::FloatType)
+      if (const auto integer = whole<int64_t>(text)) return *integer;
+    if (takes_real)
+      if (const auto real = whole<double>(text)) return *real;
     line_.fail_word(expected_constant(type) + ", not '" + text + "'");
   }
 
   double real_number() {
     const std::string text = line_.word(" ,])");
-    double value = 0;
-    if (!read_whole(text, value)) line_.fail_word("a number, not '" + text + "'");
-    return value;
+    const std::optional<double> value = whole<double>(text);
+    if (!value) line_.fail_word("a number, not '" + text + "'");
+    return *value;
   }
 
   c10::IValue complex() {

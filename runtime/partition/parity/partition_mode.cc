@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include "runtime/error.h"
 #include "runtime/partition/budget/budget.h"
 #include "runtime/partition/parity/knapsack_solvers.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::partition {
 namespace {
@@ -52,10 +52,10 @@ PartitionOptions parse_partition_mode(const std::string& text) {
     }
   if (!text.starts_with(kBudget)) refuse(text);
   options.mode = PartitionMode::Budget;
-  const char* const end = text.data() + text.size();
-  const auto number = std::from_chars(text.data() + kBudget.size(), end, options.budget);
-  if (number.ec != std::errc() || !(options.budget >= 0 && options.budget <= 1)) refuse(text);
-  std::string_view word(number.ptr, static_cast<size_t>(end - number.ptr));
+  std::string_view word = std::string_view(text).substr(kBudget.size());
+  const auto budget = take_number<double>(word);
+  if (!budget || !(*budget >= 0 && *budget <= 1)) refuse(text);
+  options.budget = *budget;
   if (word.empty()) return options;
   if (word.front() != ':') refuse(text);
   word.remove_prefix(1);

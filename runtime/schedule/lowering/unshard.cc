@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "runtime/schedule/lowering/entries.h"
 #include "runtime/schedule/lowering/passes.h"
+#include "runtime/text/number.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -117,12 +118,9 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
   bool read = true;
   for (bool more = true; more && read;) {
     const std::size_t comma = rest.find(',');
-    const std::string_view digits = rest.substr(0, comma);
-    int number = 0;
-    const auto [stopped_at, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    read = error == std::errc() && stopped_at == digits.data() + digits.size() && number >= 1 &&
-           number <= max_active_stages;
-    lookahead.push_back(number);
+    const std::optional<int> number = whole<int>(rest.substr(0, comma));
+    read = number && *number >= 1 && *number <= max_active_stages;
+    lookahead.push_back(number.value_or(0));
     more = comma != rest.npos;
     if (more) rest.remove_prefix(comma + 1);
   }

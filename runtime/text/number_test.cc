@@ -1,0 +1,53 @@
+#include "runtime/text/number.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace plumbline {
+namespace {
+
+TEST(Number, IsAllOfTheText) {
+  EXPECT_EQ(whole<int>("0"), 0);
+  EXPECT_EQ(whole<int>("-12"), -12);
+  EXPECT_EQ(whole<int>("007"), 7);
+  EXPECT_EQ(whole<uint64_t>("18446744073709551615"), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(whole<double>("-2.5e1"), -25);
+  EXPECT_EQ(whole<double>("inf"), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(whole<double>("nan").value()));
+  for (const char* text : {"", " ", " 1", "1 ", "+1", "0x10", "1,000", "-", "--1", "one", "1.5", "1e2"})
+    EXPECT_FALSE(whole<int>(text)) << text;
+  for (const char* text : {"", " 1.5", "1.5 ", "+1.5", "0x1p3", "1.5.2", "1,5", "e2"})
+    EXPECT_FALSE(whole<double>(text)) << text;
+}
+
+TEST(Number, IsInRange) {
+  EXPECT_EQ(whole<int8_t>("127"), 127);
+  EXPECT_FALSE(whole<int8_t>("128"));
+  EXPECT_FALSE(whole<int>("2147483648"));
+  EXPECT_FALSE(whole<uint64_t>("-1"));
+  EXPECT_FALSE(whole<uint64_t>("18446744073709551616"));
+  EXPECT_FALSE(whole<double>("1e400"));
+}
+
+TEST(Number, IsTakenFromTheFront) {
+  std::string_view text = "3-4=2.5";
+  EXPECT_EQ(take_number<int>(text), 3);
+  EXPECT_EQ(text, "-4=2.5");
+  EXPECT_EQ(take_number<int>(text), -4);
+  EXPECT_EQ(text, "=2.5");
+  EXPECT_FALSE(take_number<double>(text));
+  EXPECT_EQ(text, "=2.5") << "unchanged";
+  text.remove_prefix(1);
+  EXPECT_EQ(take_number<double>(text), 2.5);
+  EXPECT_EQ(text, "");
+  EXPECT_FALSE(take_number<int>(text));
+  text = "99999999999 begins";
+  EXPECT_FALSE(take_number<int>(text));
+  EXPECT_EQ(text, "99999999999 begins") << "unchanged";
+}
+
+}  // namespace
+}  // namespace plumbline

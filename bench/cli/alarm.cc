@@ -11,6 +11,7 @@
 #include "bench/history/compare.h"
 #include "bench/history/steady_probe.h"
 #include "bench/micro/transformer_step.h"
+#include "runtime/clock.h"
 
 namespace plumbline::bench {
 namespace {
@@ -43,7 +44,7 @@ class DelayedStep {
     const auto begin = std::chrono::steady_clock::now();
     step_.forward_backward(Side::Interpreter);
     if (delayed) multiply(multiplications_);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return seconds_since(begin);
   }
 
   TransformerStep step_;

@@ -12,6 +12,7 @@
 #include "bench/proof/llama_shape.h"
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/proof/prove.h"
+#include "runtime/clock.h"
 
 namespace plumbline::bench {
 namespace {
@@ -48,7 +49,7 @@ int measure(const ProofOptions& options) {
   if (isatty(STDERR_FILENO)) std::fprintf(stderr, "proving; the default size takes two to five minutes\n");
   const auto begin = std::chrono::steady_clock::now();
   const proof::Proof proof = proof::prove(c, how);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const double mib = static_cast<double>(used.ru_maxrss) / 1024;

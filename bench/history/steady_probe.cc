@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/clock.h"
+
 namespace plumbline::bench {
 namespace {
 
@@ -22,7 +24,7 @@ void probe_machine(int times, std::vector<double>& seconds) {
   for (int i = 0; i < times; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     multiply(kOfTheProbe);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    seconds.push_back(seconds_since(begin));
   }
 }
 

@@ -4,13 +4,12 @@
 #include <chrono>
 
 #include "bench/history/median.h"
+#include "runtime/clock.h"
 
 namespace plumbline::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void measure_full(BackwardStage& stage, BackwardTimes& times) {
   stage.forward();

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/micro/heap_count.h"
+#include "runtime/clock.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -30,7 +31,7 @@ void engine_threads(benchmark::State& state) {
       transport::barrier(transport, transport::Deadline::after(transport::from_seconds(600)));
       const transport::Clock::time_point begin = transport::Clock::now();
       for (int i = 0; i < kSteps; ++i) engine.train({batch}, {});
-      if (transport.rank() == 0) seconds = std::chrono::duration<double>(transport::Clock::now() - begin).count();
+      if (transport.rank() == 0) seconds = seconds_since(begin);
     });
     state.SetIterationTime(seconds);
   }

@@ -7,6 +7,7 @@
 
 #include "bench/history/median.h"
 #include "bench/micro/transformer_step.h"
+#include "runtime/clock.h"
 
 namespace plumbline::bench {
 namespace {
@@ -18,7 +19,7 @@ void compare(benchmark::State& state, at::Tensor (TransformerStep::*run)(Side)) 
   const auto seconds_of = [&](Side side) {
     const auto begin = std::chrono::steady_clock::now();
     benchmark::DoNotOptimize((step.*run)(side));
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return seconds_since(begin);
   };
   std::vector<double> ratios, module, interpreter;
   bool module_first = true;

@@ -12,6 +12,7 @@
 #include "runtime/backward/queued_linear.h"
 #include "runtime/backward/split/split_backward.h"
 #include "runtime/backward/stage_backward.h"
+#include "runtime/clock.h"
 
 namespace plumbline::bench {
 namespace {
@@ -45,7 +46,7 @@ class Mlp {
       backward::stage_backward_input(outputs, grads, {&x_, 1}, made, weights, {.accumulate_into_inputs = false});
       backward::stage_backward_weight(weights);
     }
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return seconds_since(begin);
   }
 
  private:

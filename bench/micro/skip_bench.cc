@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "runtime/capture/pipe_modules.h"
+#include "runtime/clock.h"
 #include "runtime/engine/engine.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/skip/skippable.h"
@@ -103,7 +104,7 @@ void skips(benchmark::State& state) {
       const std::lock_guard<std::mutex> lock(mutex);
       sent += counted.sent / kSteps;
       peak = std::max(peak, allocated.peak());
-      seconds = std::max(seconds, std::chrono::duration<double>(transport::Clock::now() - begin).count() / kSteps);
+      seconds = std::max(seconds, seconds_since(begin) / kSteps);
     });
     state.SetIterationTime(seconds);
   }

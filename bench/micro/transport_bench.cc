@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "runtime/clock.h"
 #include "runtime/transport/threads/threads.h"
 
 namespace plumbline::bench {
@@ -37,7 +38,7 @@ void transport_threads(benchmark::State& state) {
       ping_pong(transport, data, kWarmUp);
       const transport::Clock::time_point begin = transport::Clock::now();
       ping_pong(transport, data, kRoundTrips);
-      if (transport.rank() == 0) seconds = std::chrono::duration<double>(transport::Clock::now() - begin).count();
+      if (transport.rank() == 0) seconds = seconds_since(begin);
     });
     state.SetIterationTime(seconds);
   }

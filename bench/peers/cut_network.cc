@@ -7,6 +7,7 @@
 #include <random>
 
 #include "bench/history/median.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/partition/cut/bans.h"
 #include "runtime/partition/flow/max_flow.h"
@@ -47,8 +48,6 @@ void merge_parallel_edges(std::vector<CutNetwork::Edge>& edges) {
   }
   edges.resize(kept);
 }
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/history/median.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/partition/budget/memory.h"
@@ -26,7 +27,7 @@ partition::Partition measure(const partition::JointGraph& graph, const partition
     partition::JointGraph copied = graph;
     const Clock::time_point begin = Clock::now();
     partition::Partition made = partition::partition(std::move(copied), policy, options);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    seconds.push_back(seconds_since(begin));
     sum += seconds.back();
     if (seconds.size() >= kFewestCalls && sum >= least) return made;
   }

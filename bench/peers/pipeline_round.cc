@@ -2,11 +2,11 @@
 
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
-#include <time.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/clock.h"
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
@@ -31,13 +31,6 @@ std::vector<split::SplitPoint> even_points(int64_t layers, int stages) {
   for (int stage = 1; stage < stages; ++stage)
     points.push_back({.module = "layers." + std::to_string(layers / stages * stage)});
   return points;
-}
-
-/// Of all threads of this process.
-double processor_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 TensorMap gradients_of(const engine::Engine& engine) {
@@ -81,11 +74,11 @@ void run_pipeline_round(const PipelineRound& round, transport::Transport& transp
       engine.zero_grad();
       transport::barrier(transport, transport::Deadline::after(kTimeout));
       const Clock::time_point begin = Clock::now();
-      const double processor_begin = processor_seconds();
+      const double processor_begin = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
       engine.train({inputs}, target);
       if (i < kWarmUpSteps) continue;
-      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-      processor.push_back(processor_seconds() - processor_begin);
+      seconds.push_back(seconds_since(begin));
+      processor.push_back(processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - processor_begin);
     }
     write_file(rank_file(out, name, transport.rank(), ".json"),
                nlohmann::json{{"seconds", seconds}, {"processor_seconds", processor}}.dump());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bench/peers/pipeline_round.h"
+#include "runtime/clock.h"
 #include "runtime/graph/host_tensors.h"
 #include "runtime/text/significant.h"
 
@@ -62,7 +63,7 @@ std::string PlainGradients::why_wrong(const TensorMap& gradients) const {
 double PlainGradients::seconds() {
   const auto begin = std::chrono::steady_clock::now();
   run_batch(*model_, batch_);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 }  // namespace plumbline::bench

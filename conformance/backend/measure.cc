@@ -1,6 +1,5 @@
 #include "conformance/backend/measure.h"
 
-#include <time.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "conformance/corpus/corpus.h"
 #include "reference/loss.h"
 #include "reference/models/zoo.h"
+#include "runtime/clock.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/engine/stage/forwarding_runner.h"
@@ -28,19 +28,12 @@ namespace {
 
 constexpr int kWarmUpSteps = 3;
 
-/// Seconds for which this thread had a processor. Where ranks share cores, a wall clock would also count the time in
-/// which a rank had work to do and another one its core.
-double processor_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// Adds the processor time of its scope to a sum.
+/// Adds the processor time of this thread in its scope to a sum. Where ranks share cores, a wall clock would also count
+/// the time in which a rank had work to do and another one its core.
 class ProcessorWatch {
  public:
-  explicit ProcessorWatch(double& sum) : sum_(sum), begin_(processor_seconds()) {}
-  ~ProcessorWatch() { sum_ += processor_seconds() - begin_; }
+  explicit ProcessorWatch(double& sum) : sum_(sum), begin_(processor_seconds(CLOCK_THREAD_CPUTIME_ID)) {}
+  ~ProcessorWatch() { sum_ += processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begin_; }
   ProcessorWatch(const ProcessorWatch&) = delete;
   ProcessorWatch& operator=(const ProcessorWatch&) = delete;
 
@@ -65,7 +58,7 @@ class WatchedTransport : public transport::ForwardingTransport {
   transport::Request timed(const auto& post) {
     const transport::Clock::time_point begin = transport::Clock::now();
     const transport::Request request = post();
-    posting_ += std::chrono::duration<double>(transport::Clock::now() - begin).count();
+    posting_ += seconds_since(begin);
     return request;
   }
   double posting_ = 0;

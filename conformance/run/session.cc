@@ -17,6 +17,7 @@
 #include "conformance/run/folder/open_report.h"
 #include "conformance/run/folder/run_artifacts.h"
 #include "conformance/run/repeat.h"
+#include "runtime/clock.h"
 #include "runtime/device/cuda.h"
 #include "runtime/error.h"
 #include "runtime/fnv1a.h"
@@ -26,12 +27,6 @@
 
 namespace plumbline::conformance {
 namespace {
-
-using Seconds = std::chrono::duration<double>;
-
-double since(std::chrono::steady_clock::time_point begin) {
-  return Seconds(std::chrono::steady_clock::now() - begin).count();
-}
 
 struct Places {
   std::string ranks, transports;  ///< "2, 4, 8", "threads, mpi"
@@ -203,7 +198,7 @@ Verdict Session::empty_verdict(size_t index) const {
 }
 
 void Session::finish(size_t index, Verdict verdict) {
-  verdict.seconds = since(case_begin_);
+  verdict.seconds = seconds_since(case_begin_);
   verdict = waivers_.applied(std::move(verdict), backend_.version);
   progress_.finished(verdict);
   keep(index, std::move(verdict));
@@ -238,7 +233,7 @@ int Session::report() {
   for (size_t i = 0; i < verdicts_.size(); ++i) report.verdicts.push_back(judged(i) ? verdicts_[i] : empty_verdict(i));
   report.throughput = throughput_;
   report.broken = broken_;
-  report.wall_seconds = since(begin_);
+  report.wall_seconds = seconds_since(begin_);
   print(report);
   write_report_json(folder_.report(), report);
   write_junit(folder_.junit(), report);

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "reference/models/parts/fill.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 
 namespace plumbline::reference {
@@ -186,8 +187,7 @@ TEST(Rounding, SixteenSamplesOfSixtyThousandParametersAreCheap) {
       },
       rounding_model(at::kFloat));
   // Printed, not asserted: a test must not fail on timing.
-  std::cout << "61504 parameters, 16 samples: "
-            << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s\n";
+  std::cout << "61504 parameters, 16 samples: " << seconds_since(start) << " s\n";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/clock.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/input_gradients.h"
 #include "runtime/engine/step/execution.h"
@@ -144,7 +145,7 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   Step step(context_, plan, buffers_, training, batch, std::move(weights));
   GradientStash stash(context_.states);
   InputStash input_stash(batch);
-  step.result().times.begin = now();
+  step.result().times.begin = clock_seconds();
   try {
     step.shard_parameters();
     context_.transport.begin_traffic(plan.traffic.get());
@@ -159,7 +160,7 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   }
   stash.add_back();
   input_stash.add_back();
-  step.result().times.end = now();
+  step.result().times.end = clock_seconds();
   if (training) ++context_.random.step;
   return std::move(step.result());
 }

@@ -24,6 +24,7 @@
 #include "conformance/protocol/process/capped_text.h"
 #include "conformance/protocol/process/guard.h"
 #include "conformance/protocol/process/scratch_folder.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 
 extern char** environ;
@@ -205,7 +206,7 @@ class Child {
 ProcessResult run_process(const ProcessOptions& options) {
   if (options.argv.empty() || options.argv[0].empty()) throw InputError("no program to run: argv is empty");
   const Clock::time_point start = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const auto elapsed = [&] { return seconds_since(start); };
   ProcessResult result;
   Pipe pipe, errors_pipe;
   const std::string mark = new_mark();

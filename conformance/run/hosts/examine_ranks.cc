@@ -14,6 +14,7 @@
 #include "conformance/run/hosts/launcher.h"
 #include "conformance/run/hosts/rank_facts.h"
 #include "conformance/run/steps.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/transport/collectives.h"
@@ -48,7 +49,7 @@ double seconds_for(transport::Transport& transport, int from, int to, size_t byt
   constexpr int64_t kTag = 0;
   const auto context = [] { return std::string("the links between ranks"); };
   std::vector<std::byte> buffer(bytes);
-  const double begin = transport::clock_seconds();
+  const double begin = clock_seconds();
   const auto wait = [&](transport::Request request) { transport.wait(request, limit(), context); };
   if (transport.rank() == from) {
     for (int i = 0; i < count; ++i) wait(transport.isend(buffer.data(), bytes, to, kTag));
@@ -57,7 +58,7 @@ double seconds_for(transport::Transport& transport, int from, int to, size_t byt
     for (int i = 0; i < count; ++i) wait(transport.irecv(buffer.data(), bytes, from, kTag));
     wait(transport.isend(nullptr, 0, from, kTag));
   }
-  return transport::clock_seconds() - begin;
+  return clock_seconds() - begin;
 }
 
 /// One pair after the other, so that no two measurements share a link. Meaningful on rank `from` of each.

@@ -1,5 +1,6 @@
 #include "runtime/engine/step/courier.h"
 
+#include "runtime/clock.h"
 #include "runtime/engine/step/stopwatch.h"
 #include "runtime/error.h"
 
@@ -17,7 +18,7 @@ PendingReceive Courier::post_receive(const split::Boundary& boundary, int peer, 
 at::Tensor Courier::receive(PendingReceive& pending, const transport::WaitContext& what) {
   wait(pending.body_request, what);
   if (pending.strides.defined()) wait(pending.strides_request, what);
-  if (context_.options.trace) last_arrival_ = now();
+  if (context_.options.trace) last_arrival_ = clock_seconds();
   return received_tensor(std::move(pending));
 }
 

@@ -38,7 +38,7 @@ class Courier {
 
   /// Seconds spent in waits so far, for receives and sends.
   double waiting() const { return waiting_; }
-  /// The time (now()) when the last receive() ended; 0 without EngineOptions::trace.
+  /// The time (clock_seconds()) when the last receive() ended; 0 without EngineOptions::trace.
   double last_arrival() const { return last_arrival_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "runtime/clock.h"
 #include "runtime/engine/step/group_order.h"
 #include "runtime/text/join.h"
 
@@ -91,9 +92,9 @@ void Execution::execute_member(std::span<const schedule::Action> given, const sc
 template <class Work>
 void Execution::timed(const schedule::Action& action, Work&& work) {
   if (!step_.context().options.trace) return work();
-  const double begin = now();
+  const double begin = clock_seconds();
   work();
-  step_.result().trace.push_back({action, std::max(begin, step_.courier().last_arrival()), now()});
+  step_.result().trace.push_back({action, std::max(begin, step_.courier().last_arrival()), clock_seconds()});
 }
 
 /// Rethrows the current exception, of the same type if it is one of ours, with the position before its text.

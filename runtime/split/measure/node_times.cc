@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/split/measure/node_alone.h"
 
@@ -25,7 +26,7 @@ double seconds(const NodeAlone& alone, Call&& call) {
   const auto begin = std::chrono::steady_clock::now();
   call();
   wait_for_devices(alone);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 }  // namespace

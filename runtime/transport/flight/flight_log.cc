@@ -13,9 +13,9 @@
 #include <string>
 #include <type_traits>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/io/regular_file.h"
-#include "runtime/transport/machine/clock_offset.h"
 
 namespace plumbline::transport::flight {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/transport/forwarding_transport.h"
-#include "runtime/transport/machine/clock_offset.h"
 
 namespace plumbline::transport::flight {
 namespace {

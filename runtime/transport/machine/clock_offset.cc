@@ -31,8 +31,6 @@ void answer(Transport& transport, int peer, const std::function<double()>& now, 
 
 }  // namespace
 
-double clock_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
 ClockOffset measure_clock_offset(Transport& transport, const Deadline& deadline, const std::function<double()>& now) {
   ClockOffset best{0, 0};
   if (transport.rank() == 0) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "runtime/clock.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::transport {
@@ -13,9 +14,6 @@ struct ClockOffset {
   double seconds = 0;  ///< this rank's clock minus rank 0's
   double error = 0;    ///< bound of the error, in seconds
 };
-
-/// Seconds of Clock.
-double clock_seconds();
 
 /// All ranks call it together; collective, as those of collectives.h. `now` is this rank's clock, in seconds. Ranks are
 /// measured one after another. Rank 0's offset is exactly 0.

@@ -1,4 +1,5 @@
 #include "runtime/transport/machine/clock_offset.h"
+#include "runtime/clock.h"
 
 #include <gtest/gtest.h>
 

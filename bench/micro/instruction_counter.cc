@@ -18,18 +18,14 @@ InstructionCounter::InstructionCounter() {
   attributes.config = PERF_COUNT_HW_INSTRUCTIONS;
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
-  descriptor_ = static_cast<int>(
-      syscall(SYS_perf_event_open, &attributes, /*pid=*/0, /*cpu=*/-1, /*group=*/-1, PERF_FLAG_FD_CLOEXEC));
-  if (descriptor_ < 0) unavailable_ = std::string("perf_event_open: ") + std::strerror(errno);
-}
-
-InstructionCounter::~InstructionCounter() {
-  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_.reset(static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, /*pid=*/0, /*cpu=*/-1, /*group=*/-1, PERF_FLAG_FD_CLOEXEC)));
+  if (!descriptor_) unavailable_ = std::string("perf_event_open: ") + std::strerror(errno);
 }
 
 int64_t InstructionCounter::read() const {
   int64_t count = 0;
-  if (::read(descriptor_, &count, sizeof count) != sizeof count)
+  if (::read(descriptor_.get(), &count, sizeof count) != sizeof count)
     throw Error(std::string("the instruction counter cannot be read: ") + std::strerror(errno));
   return count;
 }

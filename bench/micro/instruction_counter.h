@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/io/descriptor.h"
+
 namespace plumbline::bench {
 
 /// Counts the thread that constructs it, from construction on, whichever thread calls read(). Construction never
@@ -11,9 +13,6 @@ namespace plumbline::bench {
 class InstructionCounter {
  public:
   InstructionCounter();
-  ~InstructionCounter();
-  InstructionCounter(const InstructionCounter&) = delete;
-  InstructionCounter& operator=(const InstructionCounter&) = delete;
 
   /// The reason why there is no counter; empty if there is one. Virtual machines often hide it, and kernels may forbid
   /// it.
@@ -24,7 +23,7 @@ class InstructionCounter {
   int64_t read() const;
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string unavailable_;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/io/descriptor.h"
 #include "runtime/io/regular_file.h"
 
 namespace plumbline {
@@ -42,16 +43,16 @@ constexpr size_t kAnyText = size_t{64} << 20, kUnpackedBytes = 200;
 /// The most bytes of a pipe: far more than any text has.
 constexpr size_t kMostPiped = size_t{1} << 30;
 
-/// Reads a pipe to its end into a file in memory, and closes it.
-int copied(int pipe, std::chrono::seconds silence, const std::string& path) {
-  const int copy = memfd_create("plumbline pipe", MFD_CLOEXEC);
-  std::string why = copy < 0 ? std::strerror(errno) : "";
+/// Reads a pipe to its end into a file in memory.
+Descriptor copied(const Descriptor& pipe, std::chrono::seconds silence, const std::string& path) {
+  Descriptor copy(memfd_create("plumbline pipe", MFD_CLOEXEC));
+  std::string why = copy ? "" : std::strerror(errno);
   std::vector<char> bytes(size_t{1} << 16);
   for (size_t total = 0; why.empty();) {
-    pollfd event{pipe, POLLIN, 0};
+    pollfd event{pipe.get(), POLLIN, 0};
     const int ready = poll(&event, 1, static_cast<int>(1000 * silence.count()));
     if (ready < 0 && errno == EINTR) continue;
-    const ssize_t count = ready > 0 ? read(pipe, bytes.data(), bytes.size()) : -1;
+    const ssize_t count = ready > 0 ? read(pipe.get(), bytes.data(), bytes.size()) : -1;
     if (count == 0) break;  // all writers have closed it
     if (ready == 0)
       why = "a pipe from which nothing came for " + std::to_string(silence.count()) + " s";
@@ -59,40 +60,32 @@ int copied(int pipe, std::chrono::seconds silence, const std::string& path) {
       why = std::strerror(errno);
     else if (count > 0 && (total += static_cast<size_t>(count)) > kMostPiped)
       why = "a pipe of more than 1 GiB";
-    else if (count > 0 && write(copy, bytes.data(), static_cast<size_t>(count)) != count)
+    else if (count > 0 && write(copy.get(), bytes.data(), static_cast<size_t>(count)) != count)
       why = "a pipe, and there is no memory for its bytes";
   }
-  close(pipe);
-  if (!why.empty()) {
-    close(copy);
-    throw InputError("cannot read " + path + ": " + why);
-  }
-  lseek(copy, 0, SEEK_SET);
+  if (!why.empty()) throw InputError("cannot read " + path + ": " + why);
+  lseek(copy.get(), 0, SEEK_SET);
   return copy;
 }
 
 /// Opens a file, or a pipe without waiting for a writer.
-int opened(const std::string& path, std::chrono::seconds silence) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+Descriptor opened(const std::string& path, std::chrono::seconds silence) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat found{};
-  if (file < 0 || fstat(file, &found) != 0) throw InputError("cannot read " + path + ": " + std::strerror(errno));
+  if (!file || fstat(file.get(), &found) != 0) throw InputError("cannot read " + path + ": " + std::strerror(errno));
   if (S_ISREG(found.st_mode)) return file;
   if (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode)) return copied(file, silence, path);
-  close(file);
   throw InputError("cannot read " + path + ": it is " + kind_of_file(found.st_mode) + "; expected a file or a pipe");
 }
 
 }  // namespace
 
 std::string read_text(const std::string& path, std::chrono::seconds silence) {
-  const int descriptor = opened(path, silence);
+  Descriptor descriptor = opened(path, silence);
   errno = 0;
-  const File file(gzdopen(descriptor, "rb"));
-  if (!file) {
-    const std::string why = reason(nullptr);
-    close(descriptor);
-    throw InputError("cannot read " + path + ": " + why);
-  }
+  const File file(gzdopen(descriptor.get(), "rb"));
+  if (!file) throw InputError("cannot read " + path + ": " + reason(nullptr));
+  descriptor.release();  // the file closes it
   gzbuffer(file.get(), 1 << 17);
   std::string text;
   for (;;) {

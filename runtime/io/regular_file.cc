@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "runtime/error.h"
 
@@ -28,42 +27,26 @@ void expect_kind(const fs::path& path, mode_t mode, mode_t kind) {
 
 /// Opens `name` in `folder` if it is of that kind. The kind is looked at first, since to open a device has effects, and
 /// again afterwards, since another file may have come into its place.
-int open_in(int folder, const std::string& name, const fs::path& path, mode_t kind, bool follow) {
+Descriptor open_in(int folder, const std::string& name, const fs::path& path, mode_t kind, bool follow) {
   struct stat found{};
   if (fstatat(folder, name.c_str(), &found, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) cannot_read(path);
   expect_kind(path, found.st_mode, kind);
   const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
-  const int opened = openat(folder, name.c_str(), flags | (kind == S_IFDIR ? O_DIRECTORY : 0));
-  if (opened < 0) cannot_read(path);
-  if (fstat(opened, &found) != 0 || (found.st_mode & S_IFMT) != kind) {
-    close(opened);
+  Descriptor opened(openat(folder, name.c_str(), flags | (kind == S_IFDIR ? O_DIRECTORY : 0)));
+  if (!opened) cannot_read(path);
+  if (fstat(opened.get(), &found) != 0 || (found.st_mode & S_IFMT) != kind)
     cannot_read(path, "another file came into its place while it was opened");
-  }
   return opened;
 }
 
-/// A descriptor that is closed at the end.
-class Opened {
- public:
-  explicit Opened(int descriptor) : descriptor_(descriptor) {}
-  ~Opened() { close(descriptor_); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  int get() const { return descriptor_; }
-  void replace(int descriptor) { close(std::exchange(descriptor_, descriptor)); }
-
- private:
-  int descriptor_;
-};
-
-int open_below(const fs::path& folder, const fs::path& below) {
+Descriptor open_below(const fs::path& folder, const fs::path& below) {
   if (leads_out(below)) cannot_read(folder / below, "'" + below.string() + "' leads out of the folder");
   const fs::path start = folder.empty() ? fs::path(".") : folder;
-  Opened at(open_in(AT_FDCWD, start.string(), start, S_IFDIR, true));
+  Descriptor at = open_in(AT_FDCWD, start.string(), start, S_IFDIR, true);
   fs::path path = folder;
   for (const fs::path& part : below.parent_path()) {
     path /= part;
-    at.replace(open_in(at.get(), part.string(), path, S_IFDIR, false));
+    at = open_in(at.get(), part.string(), path, S_IFDIR, false);
   }
   return open_in(at.get(), below.filename().string(), folder / below, S_IFREG, false);
 }
@@ -78,16 +61,9 @@ RegularFile::RegularFile(const fs::path& path)
 RegularFile::RegularFile(const fs::path& folder, const fs::path& below)
     : path_(folder / below), descriptor_(open_below(folder, below)) {}
 
-RegularFile::~RegularFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-RegularFile::RegularFile(RegularFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
 FileIdentity RegularFile::identity() const {
   struct stat found{};
-  if (fstat(descriptor_, &found) != 0) cannot_read(path_);
+  if (fstat(descriptor_.get(), &found) != 0) cannot_read(path_);
   return {found.st_dev, found.st_ino, static_cast<uint64_t>(found.st_size), nanoseconds(found.st_mtim),
           nanoseconds(found.st_ctim)};
 }
@@ -95,7 +71,7 @@ FileIdentity RegularFile::identity() const {
 void RegularFile::read(uint64_t offset, void* to, size_t count) const {
   for (size_t done = 0; done < count;) {
     const ssize_t got =
-        pread(descriptor_, static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
+        pread(descriptor_.get(), static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) cannot_read(path_);
     if (got == 0) cannot_read(path_, "it became shorter while it was read");

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "runtime/io/descriptor.h"
+
 namespace plumbline {
 
 /// Tells whether a file was written between two looks at it, without reading it.
@@ -27,10 +29,6 @@ class RegularFile {
   /// Opens `folder / below`. Also throws InputError for a link below `folder`, whether it is the file or a folder on
   /// the way, and for a `below` that leads_out().
   RegularFile(const std::filesystem::path& folder, const std::filesystem::path& below);
-  ~RegularFile();
-  RegularFile(RegularFile&& other) noexcept;
-  RegularFile(const RegularFile&) = delete;
-  RegularFile& operator=(const RegularFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   /// As of now.
@@ -41,7 +39,7 @@ class RegularFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 /// Why the parts of `below` are not all folders, in one line that names the first other file, such as a link; empty if

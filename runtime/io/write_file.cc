@@ -9,7 +9,9 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "runtime/io/descriptor.h"
 #include "runtime/io/regular_file.h"
 
 namespace plumbline {
@@ -20,16 +22,16 @@ namespace {
 }
 
 /// Writes all bytes and closes the descriptor. Returns the reason of a failure.
-std::string write_and_close(int file, std::string_view bytes) {
+std::string write_and_close(Descriptor file, std::string_view bytes) {
   std::string reason;
   while (reason.empty() && !bytes.empty()) {
-    const ssize_t count = write(file, bytes.data(), bytes.size());
+    const ssize_t count = write(file.get(), bytes.data(), bytes.size());
     if (count >= 0)
       bytes.remove_prefix(static_cast<size_t>(count));
     else if (errno != EINTR)
       reason = std::strerror(errno);
   }
-  if (close(file) != 0 && reason.empty()) reason = std::strerror(errno);
+  if (close(file.release()) != 0 && reason.empty()) reason = std::strerror(errno);
   return reason;
 }
 
@@ -45,9 +47,9 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   struct stat found{};
   if (lstat(path.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
     refuse(path, "it is " + kind_of_file(found.st_mode));
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (file < 0) refuse(path, std::strerror(errno));
-  std::string reason = write_and_close(file, bytes);
+  Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file) refuse(path, std::strerror(errno));
+  std::string reason = write_and_close(std::move(file), bytes);
   if (reason.empty() && rename(temporary.c_str(), path.c_str()) != 0) reason = std::strerror(errno);
   if (reason.empty()) return;
   unlink(temporary.c_str());
@@ -56,21 +58,17 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
 
 void append_file(const std::filesystem::path& path, std::string_view bytes) {
   // Another program may have put a FIFO or a link in its place.
-  const int file =
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0666);
+  Descriptor file(
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0666));
   struct stat found{};
-  if (file < 0) {
+  if (!file) {
     const std::string reason = std::strerror(errno);
     const bool is_other = lstat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
     refuse(path, is_other ? "it is " + kind_of_file(found.st_mode) : reason);
   }
-  std::string reason = fstat(file, &found) != 0 ? std::strerror(errno) : "";
+  std::string reason = fstat(file.get(), &found) != 0 ? std::strerror(errno) : "";
   if (reason.empty() && !S_ISREG(found.st_mode)) reason = "it is " + kind_of_file(found.st_mode);
-  if (!reason.empty()) {
-    close(file);
-    refuse(path, reason);
-  }
-  reason = write_and_close(file, bytes);
+  if (reason.empty()) reason = write_and_close(std::move(file), bytes);
   if (!reason.empty()) refuse(path, reason);
 }
 

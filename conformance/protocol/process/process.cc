@@ -1,7 +1,6 @@
 #include "conformance/protocol/process/process.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <array>
 #include <atomic>
 #include <cctype>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +21,7 @@
 
 #include "conformance/protocol/process/capped_text.h"
 #include "conformance/protocol/process/guard.h"
+#include "conformance/protocol/process/pipe.h"
 #include "conformance/protocol/process/scratch_folder.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
@@ -44,33 +43,6 @@ void leave_children_and_die(int signal) {
   ScratchFolder::remove();
   raise(signal);  // SA_RESETHAND has restored the default action, and SA_NODEFER lets it happen
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  void reset(int fd = -1) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_;
-};
-
-struct Pipe {
-  Descriptor read_end;
-  Descriptor write_end;
-  Pipe() {
-    std::array<int, 2> ends;
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot create a pipe: ") + std::strerror(errno));
-    read_end.reset(ends[0]);
-    write_end.reset(ends[1]);
-  }
-};
 
 /// The C form of a list of strings; valid as long as `strings`.
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {

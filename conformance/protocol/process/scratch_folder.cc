@@ -5,12 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "conformance/protocol/process/after_fork.h"
+#include "conformance/protocol/process/pipe.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
@@ -35,17 +35,11 @@ std::atomic<pid_t> keeper{-1};
 }  // namespace
 
 ScratchFolder::ScratchFolder() {
-  std::array<int, 2> ends;
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(std::string("cannot create a pipe: ") + std::strerror(errno));
+  Pipe pipe;
   const pid_t child = fork_alone();
-  if (child == 0) become_keeper(folder_.path().c_str(), ends[0]);
-  const int error = errno;
-  close(ends[0]);
-  if (child < 0) {
-    close(ends[1]);
-    throw Error(std::string("cannot create a process: ") + std::strerror(error));
-  }
-  held = ends[1];
+  if (child == 0) become_keeper(folder_.path().c_str(), pipe.read_end.get());
+  if (child < 0) throw Error(std::string("cannot create a process: ") + std::strerror(errno));
+  held = pipe.write_end.release();
   keeper = child;
 }
 

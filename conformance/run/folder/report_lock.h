@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "runtime/io/descriptor.h"
+
 namespace plumbline::conformance {
 
 /// Holds the lock of a report folder. The lock leaves no file, and ends with the process. Move-only.
@@ -12,13 +14,9 @@ class ReportLock {
   ReportLock() = default;
   /// Throws InputError if the folder cannot be read, or another process or object holds its lock.
   explicit ReportLock(const std::filesystem::path& report);
-  ~ReportLock();
-  ReportLock(ReportLock&& other) noexcept;
-  ReportLock(const ReportLock&) = delete;
-  ReportLock& operator=(const ReportLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace plumbline::conformance

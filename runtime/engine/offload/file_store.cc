@@ -10,6 +10,7 @@
 
 #include "runtime/engine/offload/activation_store.h"
 #include "runtime/error.h"
+#include "runtime/io/descriptor.h"
 
 namespace plumbline::engine {
 namespace {
@@ -25,18 +26,17 @@ class FileStore : public ActivationStore {
     const std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
     if (no_folder) throw Error("offloaded activations: TMPDIR does not name a folder");
     std::string name = (folder / "plumbline-activations.XXXXXX").string();
-    file_ = mkstemp(name.data());
-    if (file_ < 0) fail("cannot create a file in " + folder.string());
+    file_.reset(mkstemp(name.data()));
+    if (!file_) fail("cannot create a file in " + folder.string());
     unlink(name.c_str());
   }
-  ~FileStore() override { close(file_); }
 
   void write(const StoredBlock& block, const at::Tensor& bytes) override {
     PLUMBLINE_CHECK(!places_.contains(block), "a block is stored a second time");
     const Place place = find_room(bytes.numel());
     transfer(
         [&](int64_t done) {
-          return pwrite(file_, bytes.const_data_ptr<uint8_t>() + done, static_cast<size_t>(place.bytes - done),
+          return pwrite(file_.get(), bytes.const_data_ptr<uint8_t>() + done, static_cast<size_t>(place.bytes - done),
                         place.begin + done);
         },
         place.bytes, "cannot write");
@@ -48,7 +48,8 @@ class FileStore : public ActivationStore {
     at::Tensor copy = at::empty({bytes}, at::kByte);
     transfer(
         [&, from = begin, size = bytes](int64_t done) {
-          return pread(file_, copy.mutable_data_ptr<uint8_t>() + done, static_cast<size_t>(size - done), from + done);
+          return pread(file_.get(), copy.mutable_data_ptr<uint8_t>() + done, static_cast<size_t>(size - done),
+                       from + done);
         },
         bytes, "cannot read");
     return copy;
@@ -96,7 +97,7 @@ class FileStore : public ActivationStore {
     }
   }
 
-  int file_ = -1;
+  Descriptor file_;
   int64_t end_ = 0;
   std::map<StoredBlock, Place> places_;
   std::multimap<int64_t, int64_t> free_;  // by size: the beginning

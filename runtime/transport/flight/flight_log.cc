@@ -15,6 +15,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/error.h"
+#include "runtime/io/descriptor.h"
 #include "runtime/io/regular_file.h"
 
 namespace plumbline::transport::flight {
@@ -70,14 +71,13 @@ FlightLog::FlightLog(const std::filesystem::path& file) {
   const auto fail = [&](const char* call) {
     throw Error("cannot write the flight log " + file.string() + ": " + call + ": " + std::strerror(errno));
   };
-  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail("open");
+  const Descriptor descriptor(open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!descriptor) fail("open");
   void* memory = MAP_FAILED;
   // Space is allocated now: a full disk would end the process by a signal later.
-  const int error = posix_fallocate(descriptor, 0, sizeof(Memory));
-  if (error == 0) memory = mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  const int error = posix_fallocate(descriptor.get(), 0, sizeof(Memory));
+  if (error == 0) memory = mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
   if (error != 0) errno = error;
-  close(descriptor);
   if (memory == MAP_FAILED) fail(error != 0 ? "posix_fallocate" : "mmap");
   memory_ = static_cast<Memory*>(memory);
   memory_->process = getpid();

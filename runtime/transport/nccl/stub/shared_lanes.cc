@@ -10,6 +10,8 @@
 #include <new>
 #include <thread>
 
+#include "runtime/io/descriptor.h"
+
 namespace plumbline::transport::nccl::stub {
 namespace {
 
@@ -32,26 +34,23 @@ void initialise(SharedLanes& lanes) {
 
 SharedLanes* attach_lanes(const std::string& name, std::string& error) {
   const int made = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-  const int file = made >= 0 || errno != EEXIST ? made : shm_open(name.c_str(), O_RDWR, 0600);
+  const Descriptor file(made >= 0 || errno != EEXIST ? made : shm_open(name.c_str(), O_RDWR, 0600));
   // Not ftruncate(): without room for it, the first write would end in SIGBUS.
-  if (const int failed = file < 0 ? errno : made >= 0 ? posix_fallocate(file, 0, sizeof(SharedLanes)) : 0) {
+  if (const int failed = !file ? errno : made >= 0 ? posix_fallocate(file.get(), 0, sizeof(SharedLanes)) : 0) {
     error = "shared memory " + name + ": " + std::strerror(failed);
     if (made >= 0) shm_unlink(name.c_str());
-    if (file >= 0) close(file);
     return nullptr;
   }
   // The other rank may have made the file and not grown it yet.
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (lseek(file, 0, SEEK_END) < static_cast<off_t>(sizeof(SharedLanes))) {
+  while (lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(SharedLanes))) {
     if (std::chrono::steady_clock::now() > limit) {
       error = "shared memory " + name + " was not completed by the other rank in 60 s";
-      close(file);
       return nullptr;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  void* const memory = mmap(nullptr, sizeof(SharedLanes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
+  void* const memory = mmap(nullptr, sizeof(SharedLanes), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) {
     error = "shared memory " + name + ": " + std::strerror(errno);
     return nullptr;

@@ -11,7 +11,7 @@
 #include "runtime/text/join.h"
 #include "runtime/transport/errors.h"
 #include "runtime/transport/forwarding_transport.h"
-#include "runtime/transport/threads/slot_pool.h"
+#include "runtime/transport/slot_pool.h"
 
 namespace plumbline::transport {
 namespace {
@@ -77,7 +77,7 @@ class AdverseWire : public ForwardingTransport {
   bool test(Request& request) override {
     begin_due_sends();
     if (request.empty()) return true;
-    Operation& operation = find(request);
+    Operation& operation = operations_.at(request, rank());
     if (!operation.begun || !inner_.test(operation.inner)) return false;
     complete(request, operation);
     return true;
@@ -85,7 +85,7 @@ class AdverseWire : public ForwardingTransport {
 
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     if (request.empty()) return;
-    Operation& operation = find(request);
+    Operation& operation = operations_.at(request, rank());
     // A blocked rank must still begin its other sends, for which a peer may be waiting.
     while (sends_waiting_ > 0) {
       begin_due_sends();
@@ -104,12 +104,6 @@ class AdverseWire : public ForwardingTransport {
   }
 
  private:
-  Operation& find(const Request& request) {
-    Operation* const operation = operations_.find(request);
-    if (operation == nullptr) throw_stale_request(rank());
-    return *operation;
-  }
-
   Clock::duration random_delay() {
     return std::chrono::microseconds(std::uniform_int_distribution<int64_t>(0, kLongestDelay.count())(random_));
   }

@@ -16,8 +16,8 @@
 #include "runtime/transport/mpi/mpi.h"
 #include "runtime/transport/mpi/mpi_common.h"
 #include "runtime/transport/polling.h"
+#include "runtime/transport/slot_pool.h"
 #include "runtime/transport/threads/mailbox.h"
-#include "runtime/transport/threads/slot_pool.h"
 
 namespace plumbline::transport {
 namespace {
@@ -107,7 +107,7 @@ class MpiTransport final : public Transport {
 
   bool test(Request& request) override {
     if (request.empty()) return true;
-    MpiOperation& operation = outstanding(request);
+    MpiOperation& operation = pool_.at(request, rank_);
     if (!poll(operation)) return false;
     finish(request, operation);
     return true;
@@ -115,7 +115,7 @@ class MpiTransport final : public Transport {
 
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     if (request.empty()) return;
-    MpiOperation& operation = outstanding(request);
+    MpiOperation& operation = pool_.at(request, rank_);
     MpiPause pause(polling_);
     while (!poll(operation)) {
       if (!pause.next() || !deadline.passed()) continue;
@@ -214,12 +214,6 @@ class MpiTransport final : public Transport {
     check_call(MPI_Test(&operation.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (!done) take_arrivals();
     return done;
-  }
-
-  MpiOperation& outstanding(const Request& request) {
-    MpiOperation* operation = pool_.find(request);
-    if (operation == nullptr) throw_stale_request(rank_);
-    return *operation;
   }
 
   void finish(Request& request, MpiOperation& operation) {

@@ -16,8 +16,8 @@
 #include "runtime/transport/errors.h"
 #include "runtime/transport/nccl/edges.h"
 #include "runtime/transport/nccl/route.h"
+#include "runtime/transport/slot_pool.h"
 #include "runtime/transport/threads/mailbox.h"
-#include "runtime/transport/threads/slot_pool.h"
 
 namespace plumbline::transport::nccl {
 namespace {
@@ -165,7 +165,7 @@ class NcclTransport final : public Transport {
 
   bool test(Request& request) override {
     if (request.empty()) return true;
-    Requested& operation = outstanding(request);
+    Requested& operation = operations_.at(request, rank());
     return guarded([&] {
       if (operation.issued == nullptr ? !control_.test(operation.control) : !has_ended(*operation.issued)) return false;
       finish(request, operation);
@@ -175,7 +175,7 @@ class NcclTransport final : public Transport {
 
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     if (request.empty()) return;
-    Requested& operation = outstanding(request);
+    Requested& operation = operations_.at(request, rank());
     guarded([&] {
       if (operation.issued == nullptr)
         control_.wait(operation.control, deadline, context);
@@ -217,12 +217,6 @@ class NcclTransport final : public Transport {
     Request request;
     if (!control.empty()) operations_.take(request) = {control, nullptr, false, {}};
     return request;
-  }
-
-  Requested& outstanding(const Request& request) {
-    Requested* const operation = operations_.find(request);
-    if (operation == nullptr) throw_stale_request(rank());
-    return *operation;
   }
 
   void require_edges() const {

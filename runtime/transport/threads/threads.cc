@@ -9,8 +9,8 @@
 #include "runtime/transport/cuda/device_copies.h"
 #include "runtime/transport/machine/own_cores.h"
 #include "runtime/transport/polling.h"
+#include "runtime/transport/slot_pool.h"
 #include "runtime/transport/threads/mailbox.h"
-#include "runtime/transport/threads/slot_pool.h"
 
 namespace plumbline::transport {
 namespace {
@@ -96,7 +96,7 @@ class ThreadTransport final : public Transport {
   bool test(Request& request) override {
     throw_if_aborted();
     if (request.empty()) return true;
-    PostedOperation& operation = outstanding(request);
+    PostedOperation& operation = pool_.at(request, rank_);
     if (!operation.done.load(std::memory_order_acquire)) return false;
     if (!guarded([&] { return operation.mark.empty() || hub_->copies->has_passed(operation.mark); })) return false;
     finish(request, operation);
@@ -106,7 +106,7 @@ class ThreadTransport final : public Transport {
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     throw_if_aborted();
     if (request.empty()) return;
-    PostedOperation& operation = outstanding(request);
+    PostedOperation& operation = pool_.at(request, rank_);
     if (!is_done_soon(operation) && !sleep_until_done(operation, deadline)) {
       throw_if_aborted();
       const Direction direction = operation.direction;
@@ -213,12 +213,6 @@ class ThreadTransport final : public Transport {
     self_.waiting_for = &operation;
     self_.woken.wait(lock, [&] { return operation.done.load(std::memory_order_relaxed); });
     self_.waiting_for = nullptr;
-  }
-
-  PostedOperation& outstanding(const Request& request) {
-    PostedOperation* operation = pool_.find(request);
-    if (operation == nullptr) throw_stale_request(rank_);
-    return *operation;
   }
 
   /// Polls. The thread that completes the operation need not wake this one, which costs both of them a system call.

@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "runtime/transport/errors.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::transport {
@@ -34,6 +35,14 @@ class SlotPool {
     if (request.slot() >= entries_.size()) return nullptr;
     Entry& entry = entries_[request.slot()];
     return entry.used && entry.generation == request.generation() ? &entry.slot : nullptr;
+  }
+
+  /// Returns the slot of an outstanding request of `rank`; throws Error, which names the rank, where find() returns
+  /// null.
+  Slot& at(const Request& request, int rank) {
+    Slot* const slot = find(request);
+    if (slot == nullptr) throw_stale_request(rank);
+    return *slot;
   }
 
   /// Releases the slot of an outstanding request and empties the handle.

@@ -1,9 +1,12 @@
-#include "runtime/transport/threads/slot_pool.h"
+#include "runtime/transport/slot_pool.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
+
+#include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::transport {
 namespace {
@@ -22,6 +25,18 @@ TEST(SlotPool, ReusesSlotsButNotHandles) {
   EXPECT_EQ(&pool.take(second), slot);
   EXPECT_EQ(pool.find(stale), nullptr);
   EXPECT_EQ(pool.find(second), slot);
+}
+
+TEST(SlotPool, RefusesRequestsThatAreNotOutstanding) {
+  SlotPool<int> pool;
+  Request request;
+  int* const slot = &pool.take(request);
+  EXPECT_EQ(&pool.at(request, 3), slot);
+  const Request stale = request;
+  pool.give_back(request);
+  for (const Request& refused : {stale, Request()})
+    EXPECT_EQ(testing::failure<Error>([&] { pool.at(refused, 3); }),
+              "rank 3: the request is not outstanding: it was withdrawn or already waited for");
 }
 
 TEST(SlotPool, GrowsWithoutMovingAndDrainsWhatIsOutstanding) {

@@ -26,7 +26,12 @@ inline constexpr ValueId kNoValue = -1;
 
 enum class ValueKind : uint8_t { Tensor, Int, Float, Bool };
 
-/// The facts about a value that the captured run showed. A number has the dtype i64, f64 or bool and no sizes.
+/// The dtype of a number: i64, f64 or bool. `kind` must not be Tensor.
+inline at::ScalarType number_dtype(ValueKind kind) {
+  return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Float ? at::kDouble : at::kBool;
+}
+
+/// The facts about a value that the captured run showed. A number has its number_dtype() and no sizes.
 struct Value {
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> sizes;

@@ -6,6 +6,7 @@
 #include "runtime/graph/attributes.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/io/json_constant.h"
+#include "runtime/graph/io/operator_named.h"
 
 // Structures are taken apart by structured bindings: a field added to one of them does not compile until it is written
 // and read here.
@@ -102,10 +103,7 @@ Json to_json(const Node& node) {
                {"results", list_to_json(results)},
                {"grad_enabled", grad_enabled},
                {"autocast", region_number(autocast)}};
-  if (op) {
-    const c10::OperatorName& name = op->operator_name();
-    json["op"] = name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
-  }
+  if (op) json["op"] = c10::toString(op->operator_name());
   for (const auto& branch : branches) json["branches"].push_back(graph_members(*branch));
   return json;
 }
@@ -255,10 +253,7 @@ class Reader {
     Node read;
     auto& [op, arguments, results, grad_enabled, autocast, branches] = read;
     if (!place["op"].is_null()) {
-      const std::string name = place["op"].text();
-      const size_t dot = name.find('.');
-      op = c10::Dispatcher::singleton().findSchema(
-          {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
+      op = operator_named(place["op"].text());
       if (!op) place["op"].fail("an operator that this LibTorch knows");
     }
     const size_t parameters = op ? op->schema().arguments().size() : 0;

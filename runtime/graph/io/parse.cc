@@ -4,6 +4,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/io/cursor.h"
+#include "runtime/graph/io/operator_named.h"
 #include "runtime/graph/io/parse_argument.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/schema_types.h"
@@ -240,10 +241,6 @@ class Parser {
     return v;
   }
 
-  static at::ScalarType number_dtype(ValueKind kind) {
-    return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Float ? at::kDouble : at::kBool;
-  }
-
   void attribute(Cursor& line, AttributeKind kind) {
     Attribute attribute;
     attribute.kind = kind;
@@ -276,9 +273,7 @@ class Parser {
       line.expect("=");
     }
     const std::string name = line.word("( ");
-    const size_t dot = name.find('.');
-    node.op = c10::Dispatcher::singleton().findSchema(
-        {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
+    node.op = operator_named(name);
     if (!node.op) line.fail_word("an operator that this LibTorch knows, not '" + name + "'");
     const auto& returns = node.op->schema().returns();
     if (node.results.size() != returns.size())

@@ -145,8 +145,7 @@ std::string to_text(const Graph& graph, const Node& node) {
   if (node.is_split()) return "pipe_split";
   std::string text = listed(node.results, [&](const Result& result) { return result_text(graph, result); });
   if (!text.empty()) text += " = ";
-  const c10::OperatorName& name = node.op->operator_name();
-  text += name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
+  text += c10::toString(node.op->operator_name());
   text += "(" + listed(node.arguments, argument_text) + (node.grad_enabled ? ")" : ") no_grad");
   if (node.autocast != -1) text += " autocast " + std::to_string(node.autocast);
   return text;

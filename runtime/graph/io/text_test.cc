@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/io/json.h"
+#include "runtime/graph/io/operator_named.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/testing/random_graph.h"
 
@@ -43,6 +44,23 @@ return %8, None, %8, %0
 module "" "Root" 0 13
 module "fc" "torch::nn::LinearImpl" 1 1
 )";
+
+TEST(OperatorNamed, HasTheNameAndTheOverload) {
+  const auto add = operator_named("aten::add.Tensor"), relu = operator_named("aten::relu");
+  ASSERT_TRUE(add && relu);
+  EXPECT_EQ(add->operator_name(), c10::OperatorName("aten::add", "Tensor"));
+  EXPECT_EQ(c10::toString(add->operator_name()), "aten::add.Tensor");
+  EXPECT_EQ(relu->operator_name(), c10::OperatorName("aten::relu", ""));
+  EXPECT_EQ(c10::toString(relu->operator_name()), "aten::relu");
+  for (const char* none : {"", "aten::add", "aten::add.", "aten::add.Tensor.Tensor", "aten::none", ".Tensor"})
+    EXPECT_FALSE(operator_named(none)) << none;
+}
+
+TEST(Text, NumbersHaveTheirDtype) {
+  EXPECT_EQ(number_dtype(ValueKind::Int), at::kLong);
+  EXPECT_EQ(number_dtype(ValueKind::Float), at::kDouble);
+  EXPECT_EQ(number_dtype(ValueKind::Bool), at::kBool);
+}
 
 TEST(Text, RoundTripOfEveryConstruct) {
   const Graph graph = parse_graph(kEverything);

@@ -37,10 +37,6 @@ class GradModeScope {
   bool ambient_, current_;
 };
 
-at::ScalarType number_dtype(ValueKind kind) {
-  return kind == ValueKind::Int ? at::kLong : kind == ValueKind::Bool ? at::kBool : at::kDouble;
-}
-
 c10::IValue number_in(const at::Tensor& tensor, ValueKind kind) {
   if (kind == ValueKind::Int) return tensor.item<int64_t>();
   if (kind == ValueKind::Bool) return tensor.item<bool>();

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/enum_tag.h>
+#include <ATen/core/jit_type.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/item.h>
@@ -47,22 +48,7 @@ bool returns_a_view(const c10::FunctionSchema& schema) {
 }
 
 /// A number that is no more than one to the rules of type promotion, as `x * 2.0` passes it.
-JointArgument number(const at::Tensor& tensor) {
-  const c10::Scalar value = tensor.item();
-  JointArgument argument;
-  if (value.isComplex()) {
-    argument.kind = JointArgument::Kind::Complex;
-    argument.real = value.toComplexDouble().real();
-    argument.imaginary = value.toComplexDouble().imag();
-  } else if (value.isFloatingPoint()) {
-    argument.kind = JointArgument::Kind::Float;
-    argument.real = value.toDouble();
-  } else {
-    argument.kind = value.isBoolean() ? JointArgument::Kind::Bool : JointArgument::Kind::Integer;
-    argument.integer = value.toLong();
-  }
-  return argument;
-}
+JointArgument number(const at::Tensor& tensor) { return joint_argument(tensor.item(), *c10::NumberType::get(), {}); }
 
 /// Whether bernoulli_ draws in the order of memory. On Intel's processors LibTorch leaves it to MKL, which draws in
 /// that of the indices.

@@ -1,44 +1,26 @@
 // Mutants in the division of inputs and targets into micro-batches.
 #include <ATen/ops/cat.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "conformance/mutants/hooked_steps.h"
+#include "conformance/mutants/faults/batch_fault.h"
 #include "conformance/mutants/mutants.h"
-#include "conformance/mutants/same_bytes.h"
 
 namespace plumbline::conformance {
 namespace {
 
-using Specs = std::vector<microbatch::ChunkSpec>;
-/// Changes a batch whose inputs are divided according to `specs`. Copied for each rank, with the state that it
-/// captures.
-using BatchChange = std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)>;
-
-bool are_equal(const models::Batch& a, const models::Batch& b) {
-  return std::ranges::equal(a.targets, b.targets, same_bytes) &&
-         std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_bytes);
-}
-
-Mutant batch(std::string name, std::string what, BatchChange change, std::vector<Need> needs = {}) {
+/// Changes the inputs and targets of each batch. `change` is copied for each rank, with the state that it captures.
+Mutant batch(std::string name, std::string what,
+             std::function<void(const FaultSite& site, const Specs& specs, models::Batch& batch)> change,
+             std::vector<Need> needs = {}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
-            auto specs = std::make_shared<Specs>();
-            auto changed = [site, specs, change](const models::Batch& given) mutable {
-              models::Batch used = given;
-              change(site, *specs, used);
-              if (!are_equal(given, used)) site.happens();
-              return used;
-            };
-            Fault fault = step_fault(
-                {.train = [changed](reference::CaseSubject& inner, int step,
-                                    const models::Batch& given) mutable { inner.train(step, changed(given)); },
-                 .evaluate = [changed](reference::CaseSubject& inner, int step,
-                                       const models::Batch& given) mutable { inner.evaluate(step, changed(given)); }});
-            fault.options = [specs](engine::EngineOptions& options) { *specs = options.input_chunks; };
-            return fault;
+            return batch_fault(site, [site, change](const Specs& specs, models::Batch& batch) {
+              const models::Batch given = batch;
+              change(site, specs, batch);
+              return !same_batch(given, batch);
+            });
           },
           std::move(needs)};
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/mutants/faults/pipe_fault.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/options_mutant.h"
 
@@ -87,16 +88,10 @@ Mutant value_hook(std::string name, std::string what, GraphChange change) {
   return {std::move(name),
           std::move(what),
           [change = std::move(change)](const FaultSite& site) {
-            Fault fault;
-            fault.pipes = [site, change](engine::PipeSource inner) -> engine::PipeSource {
-              return [site, change, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
-                split::Pipe pipe = inner(training, inputs);
-                for (int stage = 0; stage < pipe.num_stages(); ++stage)
-                  if (training && change(pipe.stages[stage].graph, stage)) site.happens();
-                return pipe;
-              };
-            };
-            return fault;
+            return pipe_fault([site, change](bool training, split::Pipe& pipe) {
+              for (int stage = 0; stage < pipe.num_stages(); ++stage)
+                if (training && change(pipe.stages[stage].graph, stage)) site.happens();
+            });
           },
           {need::value_hooks}};
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/mutants/faults/pipe_fault.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
@@ -17,15 +18,9 @@ using PipeChange = std::function<bool(split::Pipe& pipe)>;
 Mutant pipe(std::string name, std::string what, PipeChange change, std::vector<Need> needs = {need::training}) {
   return {std::move(name), std::move(what),
           [change = std::move(change)](const FaultSite& site) {
-            Fault fault;
-            fault.pipes = [site, change](engine::PipeSource inner) -> engine::PipeSource {
-              return [site, change, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
-                split::Pipe made = inner(training, inputs);
-                if (training && change(made)) site.happens();
-                return made;
-              };
-            };
-            return fault;
+            return pipe_fault([site, change](bool training, split::Pipe& made) {
+              if (training && change(made)) site.happens();
+            });
           },
           std::move(needs)};
 }
@@ -87,16 +82,7 @@ Mutant parameters(std::string name, std::string what, std::function<void(int sta
 std::vector<Mutant> mutants_in_the_pipe() {
   Mutant trained{"evaluation-in-training-mode",
                  "An evaluation runs the model in training mode.",
-                 [](const FaultSite& site) {
-                   Fault fault;
-                   fault.pipes = [site](engine::PipeSource inner) -> engine::PipeSource {
-                     return [site, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
-                       if (!training) site.happens();
-                       return inner(true, inputs);
-                     };
-                   };
-                   return fault;
-                 },
+                 evaluates_as_training,
                  {need::evaluation, {"layers that depend on the training mode", [](const MutantRun& run) {
                                        return run.traits.has_buffers || run.traits.draws_random_numbers;
                                      }}}};

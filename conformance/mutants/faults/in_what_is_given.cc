@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <utility>
 
+#include "conformance/mutants/faults/batch_fault.h"
+#include "conformance/mutants/faults/pipe_fault.h"
 #include "conformance/mutants/hooked_stage.h"
-#include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
 
@@ -19,32 +19,18 @@ namespace {
 
 using reference::ResultKey;
 using reference::ResultKind;
-using Specs = std::vector<microbatch::ChunkSpec>;
 using Parts = std::vector<models::Batch>;
-
-bool agree(const models::Batch& a, const models::Batch& b) {
-  return std::ranges::equal(a.targets, b.targets, same_bytes) && std::ranges::equal(a.inputs, b.inputs, same_bytes);
-}
 
 /// Changes the micro-batches of a batch that the user divided.
 Mutant parts(std::string name, std::string what, std::function<void(const Specs& specs, Parts& parts)> change) {
   return {std::move(name),
           std::move(what),
           [change = std::move(change)](const FaultSite& site) {
-            auto specs = std::make_shared<Specs>();
-            const auto changed = [site, specs, change](const models::Batch& given) {
-              models::Batch used = given;
-              change(*specs, used.parts);
-              if (!std::ranges::equal(given.parts, used.parts, agree)) site.happens();
-              return used;
-            };
-            Fault fault = step_fault(
-                {.train = [changed](reference::CaseSubject& inner, int step,
-                                    const models::Batch& given) { inner.train(step, changed(given)); },
-                 .evaluate = [changed](reference::CaseSubject& inner, int step,
-                                       const models::Batch& given) { inner.evaluate(step, changed(given)); }});
-            fault.options = [specs](engine::EngineOptions& options) { *specs = options.input_chunks; };
-            return fault;
+            return batch_fault(site, [change](const Specs& specs, models::Batch& batch) {
+              const Parts given = batch.parts;
+              change(specs, batch.parts);
+              return !std::ranges::equal(given, batch.parts, same_batch);
+            });
           },
           {need::divided}};
 }
@@ -129,17 +115,11 @@ Mutant pipes(std::string name, std::string what,
   return {std::move(name),
           std::move(what),
           [change = std::move(change)](const FaultSite& site) {
-            Fault fault;
-            fault.pipes = [site, change](engine::PipeSource inner) -> engine::PipeSource {
-              return [site, change, inner = std::move(inner), first = std::map<bool, split::Pipe>()](
-                         bool training, const std::vector<at::Tensor>& inputs) mutable {
-                split::Pipe made = inner(training, inputs);
-                first.try_emplace(training, made);
-                if (change(training, made, first)) site.happens();
-                return made;
-              };
-            };
-            return fault;
+            return pipe_fault(
+                [site, change, first = std::map<bool, split::Pipe>()](bool training, split::Pipe& made) mutable {
+                  first.try_emplace(training, made);
+                  if (change(training, made, first)) site.happens();
+                });
           },
           {std::move(needed)}};
 }
@@ -298,16 +278,7 @@ std::vector<Mutant> mutants_in_what_is_given() {
               }),
       {"early-exit-missed",
        "An evaluation runs the program of training, in which no micro-batch leaves early.",
-       [](const FaultSite& site) {
-         Fault fault;
-         fault.pipes = [site](engine::PipeSource inner) -> engine::PipeSource {
-           return [site, inner = std::move(inner)](bool training, const std::vector<at::Tensor>& inputs) {
-             if (!training) site.happens();
-             return inner(true, inputs);
-           };
-         };
-         return fault;
-       },
+       evaluates_as_training,
        {need::early_exits}},
   };
   return all;

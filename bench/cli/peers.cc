@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/io/write_file.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::bench {
 namespace {
@@ -112,8 +113,8 @@ int compare_with_python(const PeersOptions& options) {
   }
   std::fputs(to_table(comparison).c_str(), stdout);
   const std::string& theirs = comparison.python[0].torch;
-  std::printf("%d round%s, %d thread%s a side; torch %s, Python's %s\n", options.rounds, options.rounds == 1 ? "" : "s",
-              options.threads, options.threads == 1 ? "" : "s", TORCH_VERSION, theirs.c_str());
+  std::printf("%s, %s a side; torch %s, Python's %s\n", counted(options.rounds, "round").c_str(),
+              counted(options.threads, "thread").c_str(), TORCH_VERSION, theirs.c_str());
   if (!options.json.empty()) write_file(options.json, to_json(comparison));
   // another version may sum in a different order
   return equal || theirs.substr(0, theirs.find('+')) != TORCH_VERSION ? 0 : 1;

@@ -1,8 +1,6 @@
 // plumbline bench peers cut: the minimum cut of a joint graph by plumbline and by networkx.
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "bench/cli/commands.h"
 #include "bench/cli/peer_options.h"
@@ -10,6 +8,7 @@
 #include "bench/peers/side.h"
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
 
 namespace plumbline::bench {
@@ -22,12 +21,6 @@ struct CutOptions {
   double seconds = 1;
 };
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 CutMeasurement cut_by_networkx(const CutNetwork& network, const CutOptions& options,
                                const std::filesystem::path& folder) {
   write_file(folder / "network", to_json(network));
@@ -38,7 +31,7 @@ CutMeasurement cut_by_networkx(const CutNetwork& network, const CutOptions& opti
     process.argv.push_back(word);
   run_side("networkx' side", process, "--python: ", "`" + options.python + " -m pip install networkx` installs it",
            folder / "times");
-  return read_cut_times(text_of(folder / "times"), network.vertices);
+  return read_cut_times(read_file(folder / "times"), network.vertices);
 }
 
 int compare_with_networkx(const CutOptions& options) {

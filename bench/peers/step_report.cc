@@ -77,7 +77,7 @@ std::string fairness_note(int ranks, int threads, int microbatches, const PeerEn
   const std::string title = engine.title;
   return "every arm: fresh processes in each round, in turns; " + counted(ranks, "rank") + " of " +
          counted(threads, "thread") + " on " + counted(std::thread::hardware_concurrency(), "core") + ", not bound; " +
-         std::to_string(microbatches) + (microbatches == 1 ? " micro-batch" : " micro-batches") +
+         counted(microbatches, "micro-batch") +
          " of the same model and numbers;\n"
          "  a step from a barrier to the end of the slowest rank; gradients are dropped before the barrier; CPU: of "
          "all "

@@ -8,6 +8,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "reference/result_key.h"
 #include "runtime/error.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -90,8 +91,8 @@ std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::
   if (std::filesystem::directory_iterator(folder, error); error == std::errc::permission_denied)
     throw Error("cannot read " + folder.string() + ": " + error.message());
   if (const auto strays = stray_result_files(out, c, ranks); !strays.empty())
-    throw Error(strays.front().string() + ": no such rank; the job has " + std::to_string(ranks) +
-                (ranks == 1 ? " rank: 0" : " ranks: 0 to " + std::to_string(ranks - 1)));
+    throw Error(strays.front().string() + ": no such rank; the job has " + counted(ranks, "rank") +
+                (ranks == 1 ? ": 0" : ": 0 to " + std::to_string(ranks - 1)));
   return result_files(out, c);
 }
 

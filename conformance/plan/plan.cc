@@ -15,6 +15,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 #include "runtime/text/patterns.h"
 
@@ -285,7 +286,7 @@ std::vector<RunGroup> group(const RunOptions& options, const std::vector<Planned
 
 [[noreturn]] void refuse(const PlannedRun& run) {
   throw InputError("nothing to run: " + run.id.case_id + " x " + run.id.schedule + " on " +
-                   std::to_string(run.id.ranks) + (run.id.ranks == 1 ? " rank: " : " ranks: ") + run.unsupported);
+                   counted(run.id.ranks, "rank") + ": " + run.unsupported);
 }
 
 /// A file that the user named is refused when no case can run under it: it may be broken, which "unsupported" would

@@ -3,6 +3,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::program {
 namespace {
@@ -46,8 +47,7 @@ ProgramStep make_step(ProgramOptions options, int ranks) {
     try {
       return conformance::schedule_over_stages(step.schedule, stages, ranks, step.batch.microbatches);
     } catch (const InputError& error) {
-      throw InputError(options.program.string() + " is cut into " + std::to_string(stages) +
-                       (stages == 1 ? " stage" : " stages") +
+      throw InputError(options.program.string() + " is cut into " + counted(stages, "stage") +
                        (ranks > 0 ? ", but there are " + std::to_string(ranks) + " ranks: " : ": ") + error.what());
     }
   }();

@@ -1,11 +1,12 @@
 #include "conformance/protocol/run_id.h"
 
+#include "runtime/text/counted.h"
+
 namespace plumbline::conformance {
 
 std::string place_of(const RunId& run) {
   if (run.ranks == 0) return run.transport;
-  return std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks") +
-         (run.transport.empty() ? "" : ", " + run.transport);
+  return counted(run.ranks, "rank") + (run.transport.empty() ? "" : ", " + run.transport);
 }
 
 std::string to_string(const RunId& run) {

@@ -6,6 +6,7 @@
 #include "conformance/judge/verdict/verdict.h"
 #include "conformance/recording/against.h"
 #include "conformance/recording/against_parts.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
@@ -160,8 +161,7 @@ std::string where_to_look(const std::vector<AlignedValue>& values, size_t first,
 
 std::string report_text(const AgainstVerdict& verdict) {
   std::string text;
-  const std::string in_steps =
-      " in " + std::to_string(verdict.steps) + (verdict.steps == 1 ? " step" : " steps of both");
+  const std::string in_steps = " in " + counted(verdict.steps, "step") + (verdict.steps == 1 ? "" : " of both");
   if (verdict.first) {
     text = "FIRST DIFFERENCE (" + verdict.direction + "): " + sentence(*verdict.first) + ulps_clause(*verdict.first);
     if (std::isfinite(verdict.norm_ratio) && verdict.norm_ratio >= 0)
@@ -183,8 +183,7 @@ std::string report_text(const AgainstVerdict& verdict) {
     text += "\n";
   }
   if (!verdict.unknown_parameters.empty()) {
-    const size_t count = verdict.unknown_parameters.size();
-    text += "  " + std::to_string(count) + (count == 1 ? " parameter" : " parameters") +
+    text += "  " + counted(std::ssize(verdict.unknown_parameters), "parameter") +
             " of the one-rank run unknown to the pipelined one, `" + verdict.unknown_parameters.front() +
             "` first: watch every stage, with `rename` if its names differ\n";
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "runtime/text/counted.h"
 #include "runtime/text/one_line.h"
 
 namespace plumbline::conformance {
@@ -159,7 +160,7 @@ std::string throughput_text(const std::vector<Throughput>& throughput, unsigned 
   int ranks = 0;
   for (const Throughput& t : throughput) ranks = std::max(ranks, t.ranks);
   if (cores > 0 && static_cast<unsigned>(ranks) > cores)
-    text += std::to_string(ranks) + " ranks share " + std::to_string(cores) + (cores == 1 ? " core" : " cores") +
+    text += std::to_string(ranks) + " ranks share " + counted(cores, "core") +
             ": in stages of a model, a rank's wait for a core counts as bubble\n";
   return text;
 }

@@ -34,6 +34,7 @@
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 #include "runtime/text/near_names.h"
 #include "runtime/text/one_line.h"
@@ -185,8 +186,7 @@ class BackendExamination {
     job_.ranks = count;
     job_.cases = {item};
     const auto answer = CommandBackend(spec_).plan(job_, folder_.path()).front();
-    const std::string what =
-        item.id + " x " + item.schedule + " on " + std::to_string(count) + (count == 1 ? " rank" : " ranks");
+    const std::string what = item.id + " x " + item.schedule + " on " + counted(count, "rank");
     if (!answer) throw Error("no answer for " + what + "; every case of the job needs one");
     if (!answer->supported) throw Error(what + " is not supported: " + answer->why);
     return what + " is supported";

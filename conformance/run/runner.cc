@@ -27,6 +27,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 #include "runtime/transport/adverse_wire.h"
 #include "runtime/transport/collectives.h"
@@ -224,7 +225,7 @@ int list_runs(const RunOptions& given, std::ostream& out) {
     ++possible;
   }
   const size_t unsupported = run->plan.runs.size() - possible;
-  out << possible << (possible == 1 ? " run" : " runs");
+  out << counted(possible, "run");
   if (unsupported > 0) out << ", and " << unsupported << " unsupported";
   out << '\n';
   return 0;

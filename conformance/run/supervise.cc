@@ -8,6 +8,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/recording/judge_recording.h"
 #include "runtime/io/regular_file.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -93,9 +94,7 @@ class Supervisor {
   }
 
  private:
-  std::string ranks() const {
-    return backend_.name() + " on " + std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank " : " ranks ");
-  }
+  std::string ranks() const { return backend_.name() + " on " + counted(job_.ranks, "rank") + " "; }
 
   /// A failure outside of the cases, and where the backend's words about it are.
   std::string with_log(const std::string& reason) const {

@@ -9,6 +9,7 @@
 #include "runtime/split/io/pipe_dot.h"
 #include "runtime/split/io/print.h"
 #include "runtime/split/io/program_files.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::cli {
 
@@ -20,8 +21,8 @@ int execute_split(const SplitCommand& command) {
   if (!command.out.empty()) split::write_pipe(pipe, command.out);
   if (!command.drawing.empty()) write_drawing(split::to_dot(pipe), command.drawing);
   if (command.print) return 0;
-  std::cout << command.program.string() << ": " << pipe.num_stages()
-            << (pipe.num_stages() == 1 ? " stage; cut it by --split or --stages\n" : " stages\n");
+  std::cout << command.program.string() << ": " << counted(pipe.num_stages(), "stage")
+            << (pipe.num_stages() == 1 ? "; cut it by --split or --stages\n" : "\n");
   for (int s = 0; s < pipe.num_stages(); ++s) {
     const split::Stage& stage = pipe.stages[s];
     std::cout << "stage " << s << ": " << stage.graph.nodes.size() << " calls, " << stage.graph.attributes.size()

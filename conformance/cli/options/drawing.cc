@@ -1,9 +1,8 @@
 #include "conformance/cli/options/drawing.h"
 
-#include <fstream>
-
 #include "conformance/protocol/process/process.h"
 #include "runtime/error.h"
+#include "runtime/io/write_file.h"
 
 namespace plumbline::cli {
 
@@ -13,9 +12,11 @@ void write_drawing(const std::string& drawing, const std::filesystem::path& path
     throw InputError("--dot: " + path.string() + " is not F.dot or F.svg");
   const bool picture = path.extension() == ".svg";
   if (picture) source += ".dot";
-  std::ofstream file(source);
-  file << drawing;
-  if (!file.flush()) throw InputError("--dot: cannot write " + source.string());
+  try {
+    write_file(source, drawing);
+  } catch (const WriteError&) {
+    throw InputError("--dot: cannot write " + source.string());
+  }
   if (!picture) return;
   conformance::ProcessOptions graphviz;
   graphviz.argv = {"dot", "-Tsvg", source.string(), "-o", path.string()};

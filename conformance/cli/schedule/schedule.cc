@@ -13,6 +13,7 @@
 #include "runtime/schedule/check/liveness.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::cli {
 namespace {
@@ -132,17 +133,16 @@ int check(const schedule::Schedule& schedule, const std::vector<schedule::StageE
   }
   std::printf("proven  every action once: %zu computations of %d stages and %d micro-batches on %zu ranks\n",
               computations, compute.stages, compute.microbatches, compute.ranks.size());
-  std::printf(
-      "proven  dependencies: every value is computed before it is used, on each rank and between ranks%s\n",
-      skips > 0 ? (", " + std::to_string(skips) + (skips == 1 ? " skip" : " skips") + " included").c_str() : "");
+  std::printf("proven  dependencies: every value is computed before it is used, on each rank and between ranks%s\n",
+              skips > 0 ? (", " + counted(skips, "skip") + " included").c_str() : "");
   std::printf("proven  pairing: each of %zu sends has its receive%s\n", sends,
               given_lowered ? "" : (" (lowered as by " + lowering.by + ")").c_str());
   std::printf("proven  no deadlock if sends do not block and complete with their receive (rendezvous)\n");
   constexpr int most_buffers = 8;
   const std::optional<int> fewest = schedule::fewest_buffers(lowered, edges, most_buffers);
   if (fewest) {
-    std::printf("proven  blocking sends: runs with %d %s a channel%s (free again when the receive is posted)\n",
-                *fewest, *fewest == 1 ? "buffer" : "buffers", *fewest > 0 ? " and with no fewer" : "");
+    std::printf("proven  blocking sends: runs with %s a channel%s (free again when the receive is posted)\n",
+                counted(*fewest, "buffer").c_str(), *fewest > 0 ? " and with no fewer" : "");
   } else {
     std::printf("note    blocking sends: stops with up to %d buffers a channel\n", most_buffers);
   }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ranges>
 
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/shortened.h"
@@ -165,10 +166,7 @@ std::string sentence(const Finding& finding) {
   if (finding.first) {
     clause = sentence(*finding.first);
     if (finding.truth == reference::Truth::SameOrder) clause += ulps_clause(*finding.first);
-    if (finding.differing > 1) {
-      const int64_t more = finding.differing - 1;
-      clause += " (and " + std::to_string(more) + (more == 1 ? " more tensor)" : " more tensors)");
-    }
+    if (finding.differing > 1) clause += " (and " + counted(finding.differing - 1, "more tensor") + ")";
     if (!finding.pattern.empty()) clause += "; " + finding.pattern;
   } else if (finding.status == Status::Pass || finding.status == Status::XPass) {
     clause = pass_clause(finding);

@@ -10,6 +10,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/text/csv.h"
+#include "runtime/text/counted.h"
 #include "runtime/text/join.h"
 #include "runtime/text/patterns.h"
 
@@ -82,9 +83,8 @@ schedule::Schedule schedule_over_stages(const ChosenSchedule& chosen, int stages
     if (ranks != 0 || !chosen.csv.empty()) break;
   }
   if (others == 0) throw InputError(reason);
-  const std::string counted = std::to_string(stages) + (stages == 1 ? " stage" : " stages");
-  throw InputError("schedule " + chosen.name + ": it cannot have " + counted + " on " +
-                   (ranks == 0 ? "any number of" : std::to_string(ranks)) + (ranks == 1 ? " rank" : " ranks"));
+  throw InputError("schedule " + chosen.name + ": it cannot have " + counted(stages, "stage") + " on " +
+                   (ranks == 0 ? "any number of ranks" : counted(ranks, "rank")));
 }
 
 }  // namespace plumbline::conformance

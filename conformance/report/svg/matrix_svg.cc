@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "conformance/report/svg/svg.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -269,8 +270,7 @@ double draw_throughput(pugi::xml_node svg, const std::vector<Throughput>& throug
   }
   double y = first;
   for (const Throughput& t : throughput) {
-    const std::string where = t.workload + ", " + std::to_string(t.ranks) + (t.ranks == 1 ? " rank x " : " ranks x ") +
-                              std::to_string(t.microbatches);
+    const std::string where = t.workload + ", " + counted(t.ranks, "rank") + " x " + std::to_string(t.microbatches);
     add_text(svg, matrix_margin, y + 19, shortened(t.schedule, 14, bars_x - matrix_margin - 16),
              {14, ink, "start", true});
     add_text(svg, matrix_margin, y + 35, shortened(where, 11.5, bars_x - matrix_margin - 8), {11.5, faint});

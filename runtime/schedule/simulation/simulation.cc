@@ -12,6 +12,7 @@
 #include "runtime/schedule/simulation/awaited.h"
 #include "runtime/schedule/simulation/critical_path.h"
 #include "runtime/schedule/simulation/held_memory.h"
+#include "runtime/text/counted.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -380,7 +381,7 @@ class Loop {
     for (; !met[rank]; rank = blocked_by(rank).first) met[rank] = true;
     std::string text = "simulate: schedule " + compute_.name + ": deadlock";
     const int buffers = costs_.links.buffers;
-    if (buffers > 0) text += " with " + std::to_string(buffers) + (buffers == 1 ? " buffer a link" : " buffers a link");
+    if (buffers > 0) text += " with " + counted(buffers, "buffer") + " a link";
     text += ", a cycle: ";
     const int first = rank;
     do {

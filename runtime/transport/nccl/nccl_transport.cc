@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/text/counted.h"
 #include "runtime/transport/cuda/choose_device.h"
 #include "runtime/transport/cuda/pinned_memory.h"
 #include "runtime/transport/errors.h"
@@ -383,8 +384,8 @@ std::string why_not_shared(const Library& library, const cuda::DeviceOfRank& cho
       (library.version >= kSharesDevices && shared != nullptr && std::string(shared) == "1"))
     return {};
   return "--transport nccl: " + std::to_string(chosen.ranks) + " ranks on a machine with " +
-         std::to_string(chosen.devices) + (chosen.devices == 1 ? " device" : " devices") +
-         " need NCCL 2.30 or newer and NCCL_MULTI_RANK_GPU_ENABLE=1; this is " + library.name() +
+         counted(chosen.devices, "device") + " need NCCL 2.30 or newer and NCCL_MULTI_RANK_GPU_ENABLE=1; this is " +
+         library.name() +
          ". If each rank has a device of its own, let all ranks see all devices (CUDA_VISIBLE_DEVICES)";
 }
 

@@ -3,13 +3,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/capture/kept_tensors.h"
 #include "runtime/capture/takes_gradient.h"
 #include "runtime/capture/tensor_table.h"
 #include "runtime/error.h"
+#include "runtime/graph/run/kept_tensors.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/graph/run/random_turn.h"
 
@@ -18,31 +17,15 @@ namespace {
 
 class Annotator : public graph::NodeObserver {
  public:
-  Annotator(graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
-    for (const graph::Attribute& attribute : graph.attributes) {
-      if (!attribute.tensor.defined()) continue;
-      // Every buffer is kept up front: schemas do not reveal every write to one.
-      if (attribute.kind == graph::AttributeKind::Buffer)
-        kept_.keep(attribute.tensor);
-      else
-        keep_when_written(attribute.tensor);
-      if (attribute.value != graph::kNoValue) describe_tensor(attribute.value, attribute.tensor);
-    }
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      keep_when_written(inputs[i]);
-      describe_tensor(graph.inputs[i].value, inputs[i]);
-    }
+  Annotator(graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph), kept_(graph, inputs) {
+    for (const graph::Attribute& attribute : graph.attributes)
+      if (attribute.tensor.defined() && attribute.value != graph::kNoValue)
+        describe_tensor(attribute.value, attribute.tensor);
+    for (size_t i = 0; i < inputs.size(); ++i) describe_tensor(graph.inputs[i].value, inputs[i]);
   }
 
   void before(size_t node, const graph::Frame& values) override {
-    graph::for_each_mutation(graph_.nodes[node], [&](graph::ValueId v) {
-      const c10::IValue& written = values.value(v);
-      if (!written.isTensor() || !written.toTensor().has_storage()) return;
-      const auto it = unwritten_.find(written.toTensor().storage().unsafeGetStorageImpl());
-      if (it == unwritten_.end()) return;
-      for (const at::Tensor& tensor : it->second) kept_.keep(tensor);
-      unwritten_.erase(it);
-    });
+    graph::for_each_mutation(graph_.nodes[node], [&](graph::ValueId v) { kept_.before_write(values.value(v)); });
   }
 
   void after(size_t node, const graph::Frame& values) override {
@@ -53,10 +36,6 @@ class Annotator : public graph::NodeObserver {
   }
 
  private:
-  void keep_when_written(const at::Tensor& tensor) {
-    if (tensor.has_storage()) unwritten_[tensor.storage().unsafeGetStorageImpl()].push_back(tensor);
-  }
-
   void describe_tensor(graph::ValueId v, const at::Tensor& tensor) {
     graph::Value& value = graph_.values[v];
     value.kind = graph::ValueKind::Tensor;
@@ -119,8 +98,7 @@ class Annotator : public graph::NodeObserver {
   }
 
   graph::Graph& graph_;
-  KeptTensors kept_;
-  std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> unwritten_;
+  graph::KeptTensors kept_;
   StorageTable storages_;
   std::vector<std::vector<graph::ValueId>> values_in_;  // by storage, in the order of definition
 };

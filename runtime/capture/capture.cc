@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "runtime/capture/call.h"
-#include "runtime/capture/kept_tensors.h"
 #include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/recorder.h"
+#include "runtime/graph/run/kept_tensors.h"
 #include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::capture {
@@ -63,7 +63,7 @@ graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& for
   for (const NamedTensor& input : inputs) arguments.push_back(input.tensor);
   {
     const graph::RandomTurn generator_kept;
-    KeptTensors kept_buffers;
+    graph::KeptTensors kept_buffers;
     for (const NamedTensor& buffer : buffers) kept_buffers.keep(buffer.tensor);
     const c10::AutoGradMode grad_enabled(true);
     const ModuleObserverScope observing(&observer);

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/graph/run/kept_tensors.h"
 #include "runtime/graph/run/random_turn.h"
 
 namespace plumbline::split {
@@ -24,38 +25,6 @@ class Grab : public graph::NodeObserver {
 
  private:
   std::function<void(const graph::Frame&)> grab_;
-};
-
-/// Restores parameters, buffers and inputs that a run has written.
-class KeptTensors {
- public:
-  KeptTensors(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
-    for (const graph::Attribute& attribute : graph.attributes)
-      if (attribute.value != graph::kNoValue) add(attribute.tensor);
-    for (const at::Tensor& input : inputs) add(input);
-  }
-  ~KeptTensors() {
-    const c10::NoGradGuard no_grad;
-    for (auto& [tensor, before] : written_) tensor.copy_(before);
-  }
-  KeptTensors(const KeptTensors&) = delete;
-  KeptTensors& operator=(const KeptTensors&) = delete;
-
-  /// `tensor` is about to be written; it may be a view of one that must be restored.
-  void before_write(const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    const auto [begin, end] = by_storage_.equal_range(tensor.storage().unsafeGetStorageImpl());
-    for (auto it = begin; it != end; ++it) written_.emplace_back(it->second, it->second.detach().clone());
-    by_storage_.erase(begin, end);
-  }
-
- private:
-  void add(const at::Tensor& tensor) {
-    if (tensor.defined() && tensor.has_storage()) by_storage_.emplace(tensor.storage().unsafeGetStorageImpl(), tensor);
-  }
-
-  std::unordered_multimap<const c10::StorageImpl*, at::Tensor> by_storage_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_;
 };
 
 void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
@@ -168,7 +137,7 @@ void for_each_node_alone(const graph::Graph& graph, const std::vector<at::Tensor
                          const std::function<void(size_t node, NodeAlone&)>& visit) {
   check(graph, inputs);
   const graph::RandomTurn generator_kept;
-  KeptTensors kept(graph, inputs);
+  graph::KeptTensors kept(graph, inputs);
   std::vector<c10::IValue> values(graph.values.size());
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i].value] = inputs[i].detach();
   for (const graph::Attribute& attribute : graph.attributes)
@@ -180,7 +149,7 @@ void for_each_node_alone(const graph::Graph& graph, const std::vector<at::Tensor
     if (graph.nodes[i].is_split()) continue;
     NodeAlone alone(graph, i, values);
     visit(i, alone);
-    graph::for_each_mutation(graph.nodes[i], [&](graph::ValueId v) { kept.before_write(values[v].toTensor()); });
+    graph::for_each_mutation(graph.nodes[i], [&](graph::ValueId v) { kept.before_write(values[v]); });
     alone.run(values);
     graph::for_each_use(graph.nodes[i], [&](graph::ValueId v) {
       if (last_use[v] == i) values[v] = c10::IValue();

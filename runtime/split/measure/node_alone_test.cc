@@ -10,6 +10,7 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/graph/run/random_turn.h"
 #include "runtime/split/measure/node_times.h"
 #include "runtime/testing/refusal.h"
@@ -188,6 +189,62 @@ TEST(NodeAlone, NumbersAndBranches) {
     });
     EXPECT_EQ(visited, 5u);
   }
+}
+
+/// A graph whose cond normalizes x in training, in either branch, and so writes the buffers `mean` and `var`.
+graph::Graph conditional_statistics(const at::Tensor& mean, const at::Tensor& var) {
+  graph::Graph graph;
+  const graph::ValueId x = graph.add_value({at::kFloat, {5, 4}, false});
+  const graph::ValueId flag = graph.add_value({at::kBool, {}, false});
+  graph.inputs = {{"x", x}, {"flag", flag}};
+  for (const auto& [name, tensor] : {std::pair{"mean", mean}, {"var", var}})
+    graph.attributes.push_back(
+        {graph::AttributeKind::Buffer, name, {}, true, tensor, graph.add_value({at::kFloat, {4}, false})});
+  const graph::ValueId result = graph.add_value({at::kFloat, {5, 4}, false});
+  graph.nodes.push_back(
+      call_of("plumbline::cond", "",
+              {value_argument(flag),
+               {graph::Argument::Kind::TensorList, {}, {x, graph.attributes[0].value, graph.attributes[1].value}}},
+              {{true, {result}}}));
+  graph::Graph branch = graph::parse_graph(R"(input %0: f32[5,4] = "x"
+input %1: f32[4] = "mean"
+input %2: f32[4] = "var"
+%3: f32[5,4] = aten::batch_norm(%0, None, None, %1, %2, True, 0.1, 1e-05, False)
+return %3
+)");
+  for (int i = 0; i < 2; ++i) graph.nodes[0].branches.push_back(std::make_shared<const graph::Graph>(branch));
+  graph.outputs = {result};
+  return graph;
+}
+
+// The schema of a cond does not say that a branch writes.
+TEST(NodeAlone, RestoresTheBuffersThatABranchWrites) {
+  const at::Tensor mean = at::zeros({4}), var = at::ones({4});
+  const graph::Graph graph = conditional_statistics(mean, var);
+  for_each_node_alone(graph, {at::randn({5, 4}) + 3, at::scalar_tensor(true, at::kBool)},
+                      [](size_t, NodeAlone& alone) { alone.forward(); });
+  EXPECT_TRUE(at::equal(mean, at::zeros({4})));
+  EXPECT_TRUE(at::equal(var, at::ones({4})));
+}
+
+// A parameter and a buffer in one storage, as flattened models have them, each with its own version.
+TEST(NodeAlone, APendingBackwardSurvivesAWriteElsewhereInTheStorage) {
+  const at::Tensor flat = at::randn({4});
+  const at::Tensor weight = flat.variable_data().narrow(0, 0, 2).requires_grad_();
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[2] = "x"
+parameter %1: f32[2]* = "weight"
+buffer %2: f32[2] = "total"
+%3: f32[2] = aten::add_.Tensor(%2, %0, 1)
+%4: f32[2]* = aten::mul.Tensor(%3, %1)
+return %4
+)");
+  graph.attributes[0].tensor = weight;
+  graph.attributes[1].tensor = flat.variable_data().narrow(0, 2, 2);
+  const at::Tensor before = flat.clone(), loss = (weight * weight).sum();
+  for_each_node_alone(graph, {at::ones({2})}, [](size_t, NodeAlone&) {});
+  EXPECT_TRUE(at::equal(flat, before));
+  loss.backward();
+  EXPECT_TRUE(at::equal(weight.grad(), 2 * weight.detach()));
 }
 
 TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {

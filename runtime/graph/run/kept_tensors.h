@@ -1,0 +1,73 @@
+// KeptTensors: restores the tensors that a trial run of a model writes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace plumbline::graph {
+
+/// The destructor restores each kept tensor in place: writes the content back if it changed, and detaches the tensor if
+/// a run gave it a gradient history. Undefined and meta tensors are ignored.
+class KeptTensors {
+ public:
+  KeptTensors() = default;
+  /// For a run of `graph` on `inputs`: watches its tensors, and keeps its buffers from the start, because schemas do
+  /// not reveal every write to a buffer.
+  KeptTensors(const Graph& graph, const std::vector<at::Tensor>& inputs) {
+    for (const Attribute& attribute : graph.attributes) {
+      if (attribute.kind == AttributeKind::Buffer)
+        keep(attribute.tensor);
+      else
+        watch(attribute.tensor);
+    }
+    for (const at::Tensor& input : inputs) watch(input);
+  }
+  ~KeptTensors() {
+    const c10::NoGradGuard no_grad;
+    for (Kept& kept : kept_) {
+      // A computation into the tensor may have given it a history.
+      if (!kept.required_grad && kept.tensor.requires_grad()) kept.tensor.detach_();
+      // Only changed tensors are written: a write bumps the version, and a pending backward would then fail.
+      if (!at::equal(kept.tensor, kept.before)) kept.tensor.copy_(kept.before);
+    }
+  }
+  KeptTensors(const KeptTensors&) = delete;
+  KeptTensors& operator=(const KeptTensors&) = delete;
+
+  /// Saves a copy of the content of `tensor`.
+  void keep(const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.is_meta()) return;
+    const c10::NoGradGuard no_grad;
+    kept_.push_back({tensor, tensor.clone(), tensor.requires_grad()});
+  }
+
+  /// Keeps `tensor` before the first write to its memory.
+  void watch(const at::Tensor& tensor) {
+    if (tensor.defined() && tensor.has_storage()) watched_[tensor.storage().unsafeGetStorageImpl()].push_back(tensor);
+  }
+
+  /// `written`, which may be a view of a watched tensor, is about to be written.
+  void before_write(const c10::IValue& written) {
+    if (!written.isTensor() || !written.toTensor().has_storage()) return;
+    const auto found = watched_.find(written.toTensor().storage().unsafeGetStorageImpl());
+    if (found == watched_.end()) return;
+    for (const at::Tensor& tensor : found->second) keep(tensor);
+    watched_.erase(found);
+  }
+
+ private:
+  struct Kept {
+    at::Tensor tensor, before;
+    bool required_grad;
+  };
+  std::vector<Kept> kept_;
+  std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> watched_;
+};
+
+}  // namespace plumbline::graph

@@ -23,21 +23,11 @@ double real(const json& value) {
   throw Error("'" + text + "' is not a float");
 }
 
-/// `value` converted to `type`, as Python does when it calls an operator with an int for a float.
-c10::IValue as_type(const c10::IValue& value, const c10::Type& type) {
-  switch (type.kind()) {
-    case TypeKind::FloatType:
-      return value.isDouble() ? value : value.toScalar().toDouble();
-    case TypeKind::IntType:
-      if (value.isBool()) return static_cast<int64_t>(value.toBool());
-      break;
-    case TypeKind::BoolType:
-      if (value.isInt()) return value.toInt() != 0;
-      break;
-    default:
-      break;
-  }
-  return value;
+/// As graph::fitted(), but refuses what does not fit.
+c10::IValue fitted(const c10::IValue& value, const c10::Type& type, std::optional<int> length = std::nullopt) {
+  std::optional<c10::IValue> fits = graph::fitted(value, type, length);
+  if (!fits) throw Error("it is " + value.type()->str() + " where " + type.str() + " is expected");
+  return *std::move(fits);
 }
 
 graph::Argument constant(c10::IValue value) {
@@ -48,11 +38,7 @@ graph::Argument constant(c10::IValue value) {
 
 /// One number (or text, device, ...) for `formal`, which may require a list of it ("int[2] stride" given 1).
 graph::Argument single(const c10::IValue& value, const c10::Argument& formal) {
-  const c10::TypePtr* const element = graph::element_type(*formal.type());
-  if (!element) return constant(as_type(value, graph::without_optional(*formal.type())));
-  c10::impl::GenericList list(*element);
-  for (int i = 0; i < formal.N().value_or(1); ++i) list.push_back(as_type(value, **element));
-  return constant(list);
+  return constant(fitted(value, *formal.type(), formal.N()));
 }
 
 graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
@@ -61,7 +47,7 @@ graph::Argument named(const Meaning& meaning, const c10::Argument& formal) {
   if (graph::element_type(*formal.type())) {
     argument = single(int64_t{0}, formal);
     argument.kind = graph::Argument::Kind::NumberList;
-    argument.values.assign(formal.N().value_or(1), meaning.value);
+    argument.values.assign(argument.constant.toListRef().size(), meaning.value);
     return argument;
   }
   argument.kind = graph::Argument::Kind::Value;
@@ -110,7 +96,7 @@ graph::Argument number_list(const json& items, const c10::Argument& formal, cons
       meaning.constant = read(item.is_object() ? item.begin().value() : item);
     any_value = any_value || meaning.is_value();
     argument.values.push_back(meaning.value);
-    list.push_back(meaning.is_value() ? as_type(int64_t{0}, *element) : as_type(meaning.constant, *element));
+    list.push_back(fitted(meaning.is_value() ? int64_t{0} : meaning.constant, *element));
   }
   argument.constant = list;
   if (any_value)
@@ -176,15 +162,12 @@ Meaning plain_meaning(const json& argument, const Lookup& lookup) {
 graph::Argument convert_argument(const json& argument, const c10::Argument& formal, const Lookup& lookup) {
   const std::string tag = tag_of(argument);
   const json& value = argument.begin().value();
-  if (tag == "as_none") return constant({});
   if (tag == "as_tensors" || tag == "as_optional_tensors") return tensor_list(value, formal, lookup);
   if (tag == "as_ints" || tag == "as_sym_ints") return number_list(value, formal, lookup, read_int);
   if (tag == "as_floats" || tag == "as_sym_floats") return number_list(value, formal, lookup, read_float);
   if (tag == "as_bools" || tag == "as_sym_bools") return number_list(value, formal, lookup, read_bool);
   if (tag == "as_strings") return number_list(value, formal, lookup, read_string);
-  const Meaning meaning = plain_meaning(argument, lookup);
-  if (!meaning.is_value() && meaning.constant.isNone()) return constant({});
-  return named(meaning, formal);
+  return named(plain_meaning(argument, lookup), formal);
 }
 
 }  // namespace plumbline::capture::pt2

@@ -148,6 +148,13 @@ TEST(GraphBuilder, RefusalsNameNodeOperatorAndModule) {
                 .find("argument 'self': an argument of the kind "
                       "as_int_lists is not supported"),
             std::string::npos);
+  const std::string softmax = "torch.ops.aten.softmax.int", permute = "torch.ops.aten.permute.default";
+  EXPECT_NE(refusal(node(softmax, "{'self': " + std::string(kX) + ", 'dim': {'as_string': 'x'}}"))
+                .find("argument 'dim': it is str where int is expected"),
+            std::string::npos);
+  EXPECT_NE(refusal(node(permute, "{'self': " + std::string(kX) + ", 'dims': {'as_int': 0}}"))
+                .find("argument 'dims': it is int where int[] is expected"),
+            std::string::npos);
   EXPECT_NE(refusal(node(relu, "{'self': {'as_tensor': {}}}")).find("is malformed"), std::string::npos);
   EXPECT_NE(refusal("[]", "[" + tensor("y") + "]").find("'y', which nothing before it defines"), std::string::npos);
 }

@@ -7,6 +7,7 @@
 #include "runtime/graph/dtype_names.h"
 #include "runtime/graph/io/json_constant.h"
 #include "runtime/graph/io/operator_named.h"
+#include "runtime/graph/schema_types.h"
 
 // Structures are taken apart by structured bindings: a field added to one of them does not compile until it is written
 // and read here.
@@ -212,7 +213,7 @@ class Reader {
     return read;
   }
 
-  Argument argument(const JsonPlace& place) const {
+  Argument argument(const JsonPlace& place, const c10::Argument& parameter) const {
     place.expect_only({"constant", "value", "tensors", "optional_tensors", "numbers"});
     if (place.json().size() != (place.find("numbers") ? 2u : 1u)) place.fail("one kind of argument");
     Argument read;
@@ -227,7 +228,9 @@ class Reader {
       kind = Argument::Kind::OptionalTensorList;
       values = ids(*optional_tensors);
     } else {
-      constant = constant_from_json(place["constant"]);
+      std::optional<c10::IValue> fits = fitted(constant_from_json(place["constant"]), *parameter.type());
+      if (!fits) place["constant"].fail("a constant of type " + parameter.type()->str());
+      constant = *std::move(fits);
       const auto numbers = place.find("numbers");
       if (!numbers) return read;
       kind = Argument::Kind::NumberList;
@@ -256,8 +259,10 @@ class Reader {
       op = operator_named(place["op"].text());
       if (!op) place["op"].fail("an operator that this LibTorch knows");
     }
-    const size_t parameters = op ? op->schema().arguments().size() : 0;
-    for (const JsonPlace& item : place["arguments"].items(parameters)) arguments.push_back(argument(item));
+    static const std::vector<c10::Argument> none;  // of a split marker
+    const std::vector<c10::Argument>& parameters = op ? op->schema().arguments() : none;
+    const std::vector<JsonPlace> given = place["arguments"].items(parameters.size());
+    for (size_t i = 0; i < given.size(); ++i) arguments.push_back(argument(given[i], parameters[i]));
     const size_t returns = op ? op->schema().returns().size() : 0;
     for (const JsonPlace& item : place["results"].items(returns)) results.push_back(result(item));
     grad_enabled = place["grad_enabled"].boolean();

@@ -29,7 +29,8 @@ nlohmann::json to_json(const Graph& graph);
 
 /// The attributes of the result have no tensors: bind them before a run. Throws InputError naming the place and the
 /// expected value for another format or version, an operator that this LibTorch does not have, arguments and results
-/// that do not match its schema, and values that are undefined or defined twice.
+/// that differ in number from its schema, a constant that the schema does not take, and values that are undefined or
+/// defined twice.
 Graph graph_from_json(const JsonPlace& place);
 
 nlohmann::json to_json(const Value& value);

@@ -41,7 +41,7 @@ class Binder {
     for (size_t i = 0; i < parameters.size(); ++i) {
       at_ = parameters[i].name();
       if (given[i])
-        call.arguments[i] = take(*given[i], *parameters[i].type());
+        call.arguments[i] = take(*given[i], *parameters[i].type(), parameters[i].N());
       else if (parameters[i].default_value())
         call.arguments[i].constant = *parameters[i].default_value();
       else
@@ -78,14 +78,14 @@ class Binder {
                          .integer = out.scalar.value};
   }
 
-  graph::Argument take(const JointArgument& argument, const c10::Type& type) const {
+  graph::Argument take(const JointArgument& argument, const c10::Type& type, std::optional<int> length) const {
     using Form = graph::Argument::Kind;
     if (argument.kind == Kind::Node && !number_of(argument)) {
       if (!graph::takes_tensor(type)) refuse_argument(argument, type);
       return {Form::Value, {}, {argument.node}};
     }
     const c10::TypePtr* const element = graph::element_type(type);
-    if (!element || !graph::takes_tensor(**element)) return {Form::Constant, constant(argument, type), {}};
+    if (!element || !graph::takes_tensor(**element)) return {Form::Constant, constant(argument, type, length), {}};
     if (argument.kind == Kind::None && type.kind() == c10::TypeKind::OptionalType) return {};
     if (argument.kind != Kind::List) refuse_argument(argument, type);
     const bool optional = (*element)->kind() == c10::TypeKind::OptionalType;
@@ -98,67 +98,51 @@ class Binder {
     return list;
   }
 
-  c10::IValue constant(const JointArgument& given, const c10::Type& type) const {
-    if (given.kind == Kind::None) {
-      if (type.kind() == c10::TypeKind::OptionalType || type.kind() == c10::TypeKind::NoneType) return {};
-      if (type.kind() == c10::TypeKind::TensorType) return at::Tensor();
-      refuse_argument(given, type);
+  c10::IValue constant(const JointArgument& argument, const c10::Type& type, std::optional<int> length) const {
+    const c10::TypePtr* const element = graph::element_type(type);
+    if (element && argument.kind == Kind::List) {
+      c10::impl::GenericList list(*element);
+      for (const JointArgument& item : argument.items) list.push_back(constant(item, **element, std::nullopt));
+      return list;
     }
-    const JointArgument argument = number_of(given).value_or(given);
-    if (const c10::TypePtr* const element = graph::element_type(type)) return list(argument, *element, type);
-    const c10::Type& wanted = graph::without_optional(type);
-    const bool integral = argument.kind == Kind::Integer || argument.kind == Kind::Symbolic;
-    switch (wanted.kind()) {
-      case c10::TypeKind::TensorType:
-      case c10::TypeKind::NumberType:
-        return scalar(argument, type);
-      case c10::TypeKind::BoolType:
-        if (argument.kind == Kind::Bool || integral) return argument.integer != 0;
-        break;
-      case c10::TypeKind::FloatType:
-        if (argument.kind == Kind::Float) return argument.real;
-        if (integral) return static_cast<double>(argument.integer);
-        break;
-      case c10::TypeKind::IntType:
-      case c10::TypeKind::SymIntType:
-        if (integral || argument.kind == Kind::Bool) return argument.integer;
-        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(types::to_aten(argument.dtype));
-        if (argument.kind == Kind::Layout) return static_cast<int64_t>(types::to_aten(argument.layout));
-        if (argument.kind == Kind::MemoryFormat) return static_cast<int64_t>(types::to_aten(argument.memory_format));
-        break;
-      case c10::TypeKind::ScalarTypeType:
-        if (argument.kind == Kind::Dtype) return static_cast<int64_t>(types::to_aten(argument.dtype));
-        break;
-      case c10::TypeKind::StringType:
-        if (argument.kind == Kind::String) return argument.text;
-        break;
-      case c10::TypeKind::DeviceObjType:
-        if (argument.kind == Kind::Device) return types::to_aten(argument.device);
-        if (argument.kind == Kind::String) return c10::Device(argument.text);
-        break;
+    // Schemas have dtypes, layouts and memory formats as integers.
+    const bool takes_enumerator = graph::without_optional(type).kind() == c10::TypeKind::IntType;
+    const std::optional<c10::IValue> plain = plain_constant(number_of(argument).value_or(argument), takes_enumerator);
+    std::optional<c10::IValue> fits = plain ? graph::fitted(*plain, type, length) : std::nullopt;
+    if (!fits) refuse_argument(argument, type);
+    return *std::move(fits);
+  }
+
+  /// An argument as LibTorch has it, whatever its type; nullopt for one that LibTorch does not have.
+  static std::optional<c10::IValue> plain_constant(const JointArgument& argument, bool takes_enumerator) {
+    const auto enumerator = [&](auto value) {
+      return takes_enumerator ? std::optional<c10::IValue>(static_cast<int64_t>(types::to_aten(value))) : std::nullopt;
+    };
+    switch (argument.kind) {
+      case Kind::None:
+        return c10::IValue();
+      case Kind::Bool:
+        return argument.integer != 0;
+      case Kind::Integer:
+      case Kind::Symbolic:
+        return argument.integer;
+      case Kind::Float:
+        return argument.real;
+      case Kind::Complex:
+        return c10::complex<double>(argument.real, argument.imaginary);
+      case Kind::String:
+        return argument.text;
+      case Kind::Dtype:
+        return enumerator(argument.dtype);
+      case Kind::Layout:
+        return enumerator(argument.layout);
+      case Kind::MemoryFormat:
+        return enumerator(argument.memory_format);
+      case Kind::Device:
+        return types::to_aten(argument.device);
       default:
-        break;
+        return std::nullopt;
     }
-    refuse_argument(argument, type);
-  }
-
-  at::Scalar scalar(const JointArgument& argument, const c10::Type& type) const {
-    if (argument.kind == Kind::Bool) return argument.integer != 0;
-    if (argument.kind == Kind::Integer || argument.kind == Kind::Symbolic) return argument.integer;
-    if (argument.kind == Kind::Float) return argument.real;
-    if (argument.kind == Kind::Complex) return c10::complex<double>(argument.real, argument.imaginary);
-    refuse_argument(argument, type);
-  }
-
-  /// Of numbers or strings; a single number stands for a list of one, as schemas of fixed length have it.
-  c10::IValue list(const JointArgument& argument, const c10::TypePtr& element, const c10::Type& type) const {
-    const bool single = argument.kind != Kind::List;
-    if (single && (argument.kind == Kind::String || argument.kind == Kind::Slice || argument.kind == Kind::Other))
-      refuse_argument(argument, type);
-    c10::impl::GenericList result(element);
-    if (single) result.push_back(constant(argument, *element));
-    for (const JointArgument& item : argument.items) result.push_back(constant(item, *element));
-    return result;
   }
 
   const JointGraph& graph_;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/partition/budget/memory.h"
+#include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/run/run.h"
 #include "runtime/partition/testing/hand_trace.h"
 #include "runtime/partition/testing/run_testing.h"
@@ -98,6 +99,23 @@ TEST(LoweredGraph, SaysWhatCannotBeExecuted) {
             "node '' (aten::relu) cannot be executed: argument 'self' is missing");
   EXPECT_EQ(refusal_of("aten::relu", "default", {node(0)}, {{"inplace", flag(true)}}),
             "node '' (aten::relu) cannot be executed: it takes no further argument 'inplace'");
+}
+
+TEST(LoweredGraph, OneNumberStandsForEveryElementOfAListOfFixedLength) {
+  HandTrace trace;
+  const NodeIndex x = trace.input(at::ones({1, 4}));
+  const auto bound = [&](const std::string& op, const JointArgument& argument) {
+    JointNode call;
+    call.op = op;
+    call.args = {node(x), argument};
+    return bind_call(trace.trace().graph, call).arguments.at(1).constant;
+  };
+  // int[2] padding
+  EXPECT_EQ(bound("aten::reflection_pad1d", number(1)).toIntVector(), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(bound("aten::reflection_pad1d", list({number(1), number(2)})).toIntVector(), (std::vector<int64_t>{1, 2}));
+  // int[] dims
+  EXPECT_EQ(testing::refusal([&] { bound("aten::permute", number(0)); }),
+            "node '' (aten::permute) cannot be executed: argument 'dims' is an integer, where List[int] is expected");
 }
 
 /// A chain of eight values, none saved: two are alive at a time in the forward, and a saved one goes as soon as it was

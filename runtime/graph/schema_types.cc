@@ -2,6 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/text/in_quotes.h"
+
 namespace plumbline::graph {
 namespace {
 
@@ -71,6 +76,32 @@ Fitted fitted(const c10::IValue& value, const c10::Type& type, std::optional<int
     default:
       return only_if(value.type()->isSubtypeOf(type), value);
   }
+}
+
+std::vector<std::optional<size_t>> match_formals(const c10::FunctionSchema& schema,
+                                                 const std::vector<std::optional<std::string>>& names,
+                                                 bool optional_is_default) {
+  const std::vector<c10::Argument>& formals = schema.arguments();
+  std::vector<std::optional<size_t>> given(formals.size());
+  size_t place = 0;
+  for (size_t i = 0; i < names.size(); ++i, ++place) {
+    if (names[i]) {
+      const std::optional<int> named = schema.argumentIndexWithName(*names[i]);
+      if (!named) throw Error("the operator has no argument " + in_quotes(*names[i]));
+      place = *named;
+    }
+    if (place >= formals.size())
+      throw Error(std::to_string(std::ranges::count(names, std::optional<std::string>())) +
+                  " arguments are too many for it");
+    if (given[place]) throw Error("argument " + in_quotes(formals[place].name()) + " is given twice");
+    given[place] = i;
+  }
+  for (size_t i = 0; i < formals.size(); ++i) {
+    const bool has_default = formals[i].default_value().has_value() ||
+                             (optional_is_default && formals[i].type()->kind() == c10::TypeKind::OptionalType);
+    if (!given[i] && !has_default) throw Error("argument " + in_quotes(formals[i].name()) + " is missing");
+  }
+  return given;
 }
 
 }  // namespace plumbline::graph

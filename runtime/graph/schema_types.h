@@ -1,10 +1,14 @@
-// The types that an operator's schema declares for its arguments, and the constants that fit them.
+// The types that an operator's schema declares for its arguments, the constants that fit them, and which arguments of a
+// call they take.
 #pragma once
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace plumbline::graph {
 
@@ -28,5 +32,14 @@ inline bool takes_tensor(const c10::Type& type) { return without_optional(type).
 /// a tensor unchanged (boxed_constant() wraps it). nullopt if the value does not fit.
 std::optional<c10::IValue> fitted(const c10::IValue& value, const c10::Type& type,
                                   std::optional<int> length = std::nullopt);
+
+/// Which of the given arguments of a call each parameter of `schema` takes: its index, or nullopt for the parameter's
+/// default. `names` holds the name of each given argument; nullopt stands for the parameter after that of the argument
+/// before. Throws Error, without naming the call, if an argument has no parameter or the parameter of another one, or
+/// if a parameter has neither an argument nor a default. With `optional_is_default`, None is the default of an optional
+/// parameter that declares none.
+std::vector<std::optional<size_t>> match_formals(const c10::FunctionSchema& schema,
+                                                 const std::vector<std::optional<std::string>>& names,
+                                                 bool optional_is_default);
 
 }  // namespace plumbline::graph

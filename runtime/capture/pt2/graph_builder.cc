@@ -10,6 +10,7 @@
 #include "runtime/capture/pt2/archive.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
+#include "runtime/graph/schema_types.h"
 #include "runtime/io/json_place.h"
 #include "runtime/text/in_quotes.h"
 
@@ -188,29 +189,22 @@ void GraphBuilder::add_call(const json& source, const json& node, const c10::Ope
   call.grad_enabled = region.grad_enabled;
   call.autocast = region.autocast;
   call.arguments.resize(formals.size());
-  std::vector<char> given(formals.size(), 0);
+  const json& inputs = node.at("inputs");
+  std::vector<std::optional<std::string>> given(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (auto name = inputs[i].at("name").get<std::string>(); !by_position && !name.empty()) given[i] = std::move(name);
+  const std::vector<std::optional<size_t>> matched = graph::match_formals(schema, given, /*optional_is_default=*/true);
   const Lookup lookup = lookup_in(names);
-  size_t position = 0;
-  for (const json& input : node.at("inputs")) {
-    const auto name = input.at("name").get<std::string>();
-    std::optional<int> index;
-    if (!by_position && !name.empty()) index = schema.argumentIndexWithName(name);
-    if (!index && (by_position || name.empty()) && position < formals.size()) index = static_cast<int>(position);
-    if (!index) throw Error("the operator has no argument " + in_quotes(name));
-    position = *index + 1;
-    given[*index] = 1;
-    try {
-      call.arguments[*index] = convert_argument(input.at("arg"), formals[*index], lookup);
-    } catch (const Error& error) {
-      throw Error("argument " + in_quotes(formals[*index].name()) + ": " + error.what());
-    }
-  }
   for (size_t i = 0; i < formals.size(); ++i) {
-    if (given[i]) continue;
-    if (formals[i].default_value())
-      call.arguments[i].constant = *formals[i].default_value();
-    else if (formals[i].type()->kind() != c10::TypeKind::OptionalType)
-      throw Error("argument " + in_quotes(formals[i].name()) + " is missing");
+    if (!matched[i]) {
+      call.arguments[i].constant = formals[i].default_value().value_or(c10::IValue());
+      continue;
+    }
+    try {
+      call.arguments[i] = convert_argument(inputs[*matched[i]].at("arg"), formals[i], lookup);
+    } catch (const Error& error) {
+      throw Error("argument " + in_quotes(formals[i].name()) + ": " + error.what());
+    }
   }
 
   const json& outputs = node.at("outputs");

@@ -27,25 +27,16 @@ class Binder {
     call.op = *op;
     const c10::FunctionSchema& schema = op->schema();
     const std::vector<c10::Argument>& parameters = schema.arguments();
-    std::vector<const JointArgument*> given(parameters.size(), nullptr);
-    for (size_t i = 0; i < node_.args.size(); ++i) {
-      if (i >= parameters.size()) refuse(std::to_string(node_.args.size()) + " arguments are too many for it");
-      given[i] = &node_.args[i];
-    }
-    for (const auto& [name, argument] : node_.kwargs) {
-      const std::optional<int> place = schema.argumentIndexWithName(name);
-      if (!place || given[*place]) refuse("it takes no further argument '" + name + "'");
-      given[*place] = &argument;
-    }
+    std::vector<std::optional<std::string>> names(node_.args.size());
+    for (const auto& [name, argument] : node_.kwargs) names.emplace_back(name);
+    const std::vector<std::optional<size_t>> given = matched(schema, names);
     call.arguments.resize(parameters.size());
     for (size_t i = 0; i < parameters.size(); ++i) {
       at_ = parameters[i].name();
-      if (given[i])
-        call.arguments[i] = take(*given[i], *parameters[i].type(), parameters[i].N());
-      else if (parameters[i].default_value())
+      if (!given[i])
         call.arguments[i].constant = *parameters[i].default_value();
       else
-        refuse("argument '" + at_ + "' is missing");
+        call.arguments[i] = take(argument(*given[i]), *parameters[i].type(), parameters[i].N());
     }
     return call;
   }
@@ -54,6 +45,18 @@ class Binder {
   std::string op_name() const {
     const bool views = node_.op == "aten::view" && (node_.overload.empty() || node_.overload == "default");
     return views && any_layout_ ? "aten::reshape" : node_.op;
+  }
+
+  std::vector<std::optional<size_t>> matched(const c10::FunctionSchema& schema,
+                                             const std::vector<std::optional<std::string>>& names) const try {
+    return graph::match_formals(schema, names, /*optional_is_default=*/false);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+
+  const JointArgument& argument(size_t i) const {
+    const size_t positional = node_.args.size();
+    return i < positional ? node_.args[i] : node_.kwargs[i - positional].second;
   }
 
   [[noreturn]] void refuse(const std::string& reason) const {

@@ -98,7 +98,9 @@ TEST(LoweredGraph, SaysWhatCannotBeExecuted) {
   EXPECT_EQ(refusal_of("aten::relu", "default", {}),
             "node '' (aten::relu) cannot be executed: argument 'self' is missing");
   EXPECT_EQ(refusal_of("aten::relu", "default", {node(0)}, {{"inplace", flag(true)}}),
-            "node '' (aten::relu) cannot be executed: it takes no further argument 'inplace'");
+            "node '' (aten::relu) cannot be executed: the operator has no argument 'inplace'");
+  EXPECT_EQ(refusal_of("aten::relu", "default", {node(0)}, {{"self", node(0)}}),
+            "node '' (aten::relu) cannot be executed: argument 'self' is given twice");
 }
 
 TEST(LoweredGraph, OneNumberStandsForEveryElementOfAListOfFixedLength) {

@@ -5,6 +5,7 @@
 #include "reference/detach/root_graph.h"
 #include "reference/sum_of.h"
 #include "runtime/error.h"
+#include "runtime/graph/as_captured.h"
 #include "runtime/microbatch/signature.h"
 
 namespace plumbline::reference {
@@ -70,7 +71,7 @@ void DetachExecutor::check(const std::vector<at::Tensor>& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const graph::Value& captured = root_.values[root_.inputs[i].value];
     const std::string name = "inputs: '" + root_.inputs[i].name + "' ";
-    if (!inputs[i].defined() || inputs[i].scalar_type() != captured.dtype || inputs[i].sizes() != captured.sizes)
+    if (!graph::is_as_captured(inputs[i], captured))
       throw InputError(name + "is " + graph::describe(inputs[i]) + ", the pipe was captured with " +
                        graph::describe(captured.dtype, captured.sizes));
     if (inputs[i].requires_grad() && !captured.requires_grad)

@@ -1,6 +1,7 @@
 // The forward actions of a step: F and its transfers.
 #include "runtime/backward/released_output.h"
 #include "runtime/engine/step/step.h"
+#include "runtime/graph/as_captured.h"
 #include "runtime/split/module_pipe.h"
 
 namespace plumbline::engine {
@@ -11,7 +12,7 @@ void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, c
   for (int b : pipe.stages[stage].outputs) {
     const split::Boundary& boundary = pipe.boundaries[b];
     const at::Tensor& output = outputs[boundary.output];
-    if (!output.defined() || output.scalar_type() != boundary.value.dtype || output.sizes() != boundary.value.sizes)
+    if (!graph::is_as_captured(output, boundary.value))
       throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " +
                   graph::describe(output) + ", expected " +
                   graph::describe(boundary.value.dtype, boundary.value.sizes) +

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/capture/capture.h"
+#include "runtime/graph/as_captured.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/graph/run/random_turn.h"
@@ -28,13 +29,12 @@ void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
     if (captured.kind != graph::ValueKind::Tensor)
       throw InputError(
           input + "is a number, which a joint graph would freeze; give a tensor, or write the number into the model");
-    if (!inputs[i].defined() || inputs[i].scalar_type() != captured.dtype || inputs[i].sizes() != captured.sizes)
+    if (!graph::is_as_captured(inputs[i], captured))
       throw InputError(input + "is to be as captured, " + graph::describe(captured.dtype, captured.sizes) + ", got " +
                        (inputs[i].defined() ? graph::describe(inputs[i]) : "none"));
   }
-  for (const graph::Attribute& attribute : graph.attributes)
-    if (attribute.value != graph::kNoValue && !attribute.tensor.defined())
-      throw InputError("trace: \"" + attribute.name + "\" is bound to no tensor");
+  if (const graph::Attribute* unbound = graph::unbound_attribute(graph))
+    throw InputError("trace: \"" + unbound->name + "\" is bound to no tensor");
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     for (const graph::Argument& argument : graph.nodes[i].arguments)
       if (argument.constant.isGenerator())

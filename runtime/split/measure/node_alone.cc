@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/graph/as_captured.h"
 #include "runtime/graph/run/kept_tensors.h"
 #include "runtime/graph/run/random_turn.h"
 
@@ -33,14 +34,12 @@ void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
                      std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const graph::Value& captured = graph.values[graph.inputs[i].value];
-    if (inputs[i].defined() && inputs[i].scalar_type() == captured.dtype && inputs[i].sizes() == captured.sizes)
-      continue;
+    if (graph::is_as_captured(inputs[i], captured)) continue;
     throw InputError("split: measuring needs input \"" + graph.inputs[i].name + "\" as captured, " +
                      graph::describe(captured.dtype, captured.sizes) + ", got " + graph::describe(inputs[i]));
   }
-  for (const graph::Attribute& attribute : graph.attributes)
-    if (attribute.value != graph::kNoValue && !attribute.tensor.defined())
-      throw InputError("split: measuring runs the graph, but \"" + attribute.name + "\" is bound to no tensor");
+  if (const graph::Attribute* unbound = graph::unbound_attribute(graph))
+    throw InputError("split: measuring runs the graph, but \"" + unbound->name + "\" is bound to no tensor");
 }
 
 }  // namespace

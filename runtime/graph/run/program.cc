@@ -11,6 +11,7 @@
 #include "runtime/graph/error_text.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/run/autocast_scope.h"
+#include "runtime/graph/run/boxed_arguments.h"
 #include "runtime/graph/run/random_replay.h"
 #include "runtime/graph/wrapped_number.h"
 
@@ -83,28 +84,6 @@ struct Instruction {
 };
 
 namespace {
-
-c10::IValue tensor_list(const std::vector<c10::IValue>& slots, const std::vector<ValueId>& values) {
-  c10::List<at::Tensor> list;
-  list.reserve(values.size());
-  for (const ValueId v : values) list.push_back(v == kNoValue ? at::Tensor() : slots[v].toTensor());
-  return list;
-}
-
-c10::IValue optional_tensor_list(const std::vector<c10::IValue>& slots, const std::vector<ValueId>& values) {
-  c10::List<std::optional<at::Tensor>> list;
-  list.reserve(values.size());
-  for (const ValueId v : values) list.push_back(v == kNoValue ? std::optional<at::Tensor>() : slots[v].toTensor());
-  return list;
-}
-
-c10::IValue number_list(const std::vector<c10::IValue>& slots, const c10::IValue& constants,
-                        const std::vector<ValueId>& values) {
-  c10::impl::GenericList list = constants.toList().copy();
-  for (size_t k = 0; k < values.size(); ++k)
-    if (values[k] != kNoValue) list.set(k, slots[values[k]]);
-  return list;
-}
 
 /// How long the values of a graph live.
 class Lifetimes {
@@ -256,15 +235,9 @@ struct Execution {
         stack[fill.position] = slots[fill.value];
       if (fill.number_for_tensor) stack[fill.position] = wrapped_number(stack[fill.position].toScalar());
     }
-    for (const ListFill& fill : in.list_fills) {
-      c10::IValue& list = stack[fill.position];
-      if (fill.kind == Argument::Kind::OptionalTensorList)
-        list = optional_tensor_list(slots, fill.values);
-      else if (fill.kind == Argument::Kind::TensorList)
-        list = tensor_list(slots, fill.values);
-      else
-        list = number_list(slots, list, fill.values);
-    }
+    const auto slot = [&](ValueId v) -> const c10::IValue& { return slots[v]; };
+    for (const ListFill& fill : in.list_fills)
+      stack[fill.position] = boxed_list(fill.kind, stack[fill.position], fill.values, slot);
   }
 
   void call(const RandomStates& random) const {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/graph/wrapped_number.h"
+#include "runtime/graph/run/boxed_arguments.h"
 #include "runtime/partition/joint/effects.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/trace/joint_argument.h"
@@ -82,19 +82,8 @@ partition::NodeIndex HandTrace::call(const std::string& op, const std::string& o
   partition::JointNode node;
   node.op = op, node.overload = overload, node.args = std::move(arguments), node.kwargs = std::move(keywords);
   const graph::Node bound = partition::bind_call(trace_.graph, node);
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < bound.arguments.size(); ++i) {
-    const graph::Argument& argument = bound.arguments[i];
-    if (argument.kind == graph::Argument::Kind::TensorList) {
-      c10::List<at::Tensor> tensors;
-      for (const partition::NodeIndex index : argument.values) tensors.push_back(values_[index].at(0));
-      stack.emplace_back(std::move(tensors));
-    } else if (argument.kind == graph::Argument::Kind::Value) {
-      stack.emplace_back(values_[argument.values[0]].at(0));
-    } else {
-      stack.push_back(graph::boxed_constant(argument.constant, *bound.op->schema().arguments()[i].type()));
-    }
-  }
+  torch::jit::Stack stack = graph::boxed_arguments(
+      bound, [&](partition::NodeIndex operand) -> c10::IValue { return values_[operand].at(0); });
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     bound.op->callBoxed(&stack);

@@ -7,8 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/error.h"
-#include "runtime/graph/wrapped_number.h"
+#include "runtime/graph/run/boxed_arguments.h"
 #include "runtime/partition/run/bind_call.h"
 #include "runtime/partition/trace/decomposition_formulas.h"
 #include "runtime/partition/trace/joint_recorder.h"
@@ -111,7 +110,8 @@ class Decomposition {
     recorder_.set_mark(node.mark);
     std::vector<at::Tensor> results;
     {
-      const std::vector<c10::IValue> arguments = arguments_of(node);
+      const torch::jit::Stack arguments = graph::boxed_arguments(
+          bind_call(graph_, node), [&](NodeIndex operand) -> c10::IValue { return values_[operand].at(0); });
       const capture::InterposerScope recording(recorder_);
       results = formula->second(arguments);
     }
@@ -128,22 +128,6 @@ class Decomposition {
     else
       moved_[index] = recorder_.node_of(values_[index][0]);
     return true;
-  }
-
-  std::vector<c10::IValue> arguments_of(const JointNode& node) const {
-    const graph::Node call = bind_call(graph_, node);
-    std::vector<c10::IValue> values;
-    for (size_t i = 0; i < call.arguments.size(); ++i) {
-      const graph::Argument& argument = call.arguments[i];
-      using Kind = graph::Argument::Kind;
-      PLUMBLINE_CHECK(argument.kind == Kind::Constant || argument.kind == Kind::Value,
-                      "no operator with a decomposition takes a list of tensors");
-      if (argument.kind == Kind::Value)
-        values.emplace_back(values_[argument.values[0]].at(0));
-      else
-        values.push_back(graph::boxed_constant(argument.constant, *call.op->schema().arguments()[i].type()));
-    }
-    return values;
   }
 
   /// Whether the parts give what the call gave. A result that the call does not have (an undefined gradient) may be

@@ -11,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/as_captured.h"
+#include "runtime/graph/run/boxed_arguments.h"
 #include "runtime/graph/run/kept_tensors.h"
 #include "runtime/graph/run/random_turn.h"
 
@@ -75,10 +76,10 @@ NodeAlone::NodeAlone(const graph::Graph& graph, size_t index, const std::vector<
     if (is_number && node.branches.empty()) {  // (the predicate of a cond may as well be a tensor)
       argument = {graph::Argument::Kind::Constant, values[argument.values[0]], {}};
     } else if (argument.kind == graph::Argument::Kind::NumberList) {
-      c10::impl::GenericList list = argument.constant.toList().copy();
-      for (size_t k = 0; k < argument.values.size(); ++k)
-        if (argument.values[k] != graph::kNoValue) list.set(k, values[argument.values[k]]);
-      argument = {graph::Argument::Kind::Constant, std::move(list), {}};
+      const auto value = [&](graph::ValueId v) { return values[v]; };
+      argument = {graph::Argument::Kind::Constant,
+                  graph::boxed_list(argument.kind, argument.constant, argument.values, value),
+                  {}};
     } else {
       for (graph::ValueId& v : argument.values)
         if (v != graph::kNoValue) v = operand(v);

@@ -71,13 +71,6 @@ std::vector<char> used_in(const Subgraph& part, const JointGraph& graph, const J
   return used;
 }
 
-std::vector<NodeIndex> inputs_of_kind(const JointGraph& graph, JointKind kind) {
-  std::vector<NodeIndex> found;
-  for (size_t i = 0; i < graph.nodes.size() && graph.nodes[i].is_input(); ++i)
-    if (graph.nodes[i].kind == kind) found.push_back(static_cast<NodeIndex>(i));
-  return found;
-}
-
 std::vector<NodeIndex> joined(std::initializer_list<std::span<const NodeIndex>> parts) {
   std::vector<NodeIndex> all;
   for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());

@@ -20,10 +20,9 @@ inline c10::Device to_aten(Device device) {
 
 /// Throws InputError for an element type that types::Dtype lacks (quantized ones, bits).
 inline Dtype from_aten(c10::ScalarType type) {
-  const auto dtype = static_cast<Dtype>(type);
-  if (!dtype_named(name_of(dtype)))
-    throw InputError("element type " + std::string(c10::toString(type)) + " is not supported here");
-  return dtype;
+  for (const DtypeInfo& info : dtypes())
+    if (to_aten(info.dtype) == type) return info.dtype;
+  throw InputError("element type " + std::string(c10::toString(type)) + " is not supported here");
 }
 inline Layout from_aten(c10::Layout layout) { return static_cast<Layout>(layout); }
 inline MemoryFormat from_aten(c10::MemoryFormat format) { return static_cast<MemoryFormat>(format); }

@@ -102,6 +102,13 @@ JointEdges edges_of(const JointGraph& graph) {
   return edges;
 }
 
+std::vector<NodeIndex> inputs_of_kind(const JointGraph& graph, JointKind kind) {
+  std::vector<NodeIndex> found;
+  for (size_t i = 0; i < graph.nodes.size() && graph.nodes[i].is_input(); ++i)
+    if (graph.nodes[i].kind == kind) found.push_back(static_cast<NodeIndex>(i));
+  return found;
+}
+
 void verify(const JointGraph& graph) {
   const auto n = static_cast<NodeIndex>(graph.nodes.size());
   std::unordered_set<std::string_view> names;

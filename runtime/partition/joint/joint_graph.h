@@ -202,6 +202,9 @@ struct JointEdges {
 /// Computes the edges of `graph`; they become invalid if the graph changes.
 JointEdges edges_of(const JointGraph& graph);
 
+/// Returns the inputs of `kind`, ascending. Inputs come before all other nodes.
+std::vector<NodeIndex> inputs_of_kind(const JointGraph& graph, JointKind kind);
+
 /// Throws InputError if the graph is malformed: a node reads a later or nonexistent node; a name is missing or occurs
 /// twice; an input follows a call; a getitem names no result; a result, storage or output index is out of range; or all
 /// results or all storages take more than 2^60 bytes.

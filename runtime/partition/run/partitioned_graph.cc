@@ -26,13 +26,6 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-std::vector<NodeIndex> nodes_of_kind(const JointGraph& graph, JointKind kind) {
-  std::vector<NodeIndex> found;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].kind == kind) found.push_back(static_cast<NodeIndex>(i));
-  return found;
-}
-
 bool all(const std::vector<char>& flags) {
   return std::all_of(flags.begin(), flags.end(), [](char flag) { return flag; });
 }
@@ -194,8 +187,8 @@ class PartitionedBackward : public backward::HalvedNode {
 PartitionedCall::PartitionedCall(const graph::Graph& graph, JointTrace traced, Partition made)
     : trace(std::move(traced)), partition(std::move(made)) {
   trace.graph = {};
-  primals = nodes_of_kind(partition.graph, JointKind::Primal);
-  tangents = nodes_of_kind(partition.graph, JointKind::Tangent);
+  primals = inputs_of_kind(partition.graph, JointKind::Primal);
+  tangents = inputs_of_kind(partition.graph, JointKind::Tangent);
   PLUMBLINE_CHECK(primals.size() == trace.primals.size(), "a partition of another trace");
   PLUMBLINE_CHECK(tangents.size() == trace.tangent_of.size(), "a partition of another trace");
   PLUMBLINE_CHECK(partition.backward.outputs.size() == primals.size(), "one gradient for each primal");

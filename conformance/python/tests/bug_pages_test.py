@@ -4,6 +4,8 @@
 """
 
 import fnmatch
+import modulefinder
+import os
 import re
 import tomllib
 import unittest
@@ -82,6 +84,18 @@ class HallOfBugs(unittest.TestCase):
                 self.assertEqual(row["upstream"] == "none found", not links, row["upstream"])
                 for waiver in waivers.get(script, []):
                     self.assertIn(waiver["link"], [*links, f"conformance/python/{engine.name}/deviations/{script}"])
+
+
+class Scripts(unittest.TestCase):
+    def test_they_import_nothing_of_plumbline(self):
+        for engine in ENGINES:
+            folders = [os.path.join(engine.folder, "deviations"), engine.folder, os.path.dirname(engine.folder)]
+            finder = modulefinder.ModuleFinder(folders)
+            for script in engine.scripts():
+                finder.run_script(os.path.join(folders[0], script))
+            with self.subTest(engine.name):
+                self.assertIn("deviation_ranks", finder.modules)
+                self.assertEqual([name for name in finder.modules if name.startswith("plumbline")], [])
 
 
 class Coverage(unittest.TestCase):

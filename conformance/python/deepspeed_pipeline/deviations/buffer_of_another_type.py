@@ -2,7 +2,7 @@
 for their gradient is the one for the integers, whose type DeepSpeed does not look at. Gradients become integers."""
 
 import torch
-from ranks import conclude, data, engine_of, line, run
+from ranks import conclude, data, engine_of, fail, line, run
 
 
 class First(torch.nn.Module):
@@ -31,6 +31,6 @@ def body(rank, numbers):
 
 
 if (control := run(3, lambda rank: body(rank, 1))[1]) <= 0:  # a buffer for one integer is too short for two gradients
-    raise SystemExit(f"with fewer integers the gradient is {control}; expected 1")
+    fail(f"with fewer integers the gradient is {control}; expected 1")
 gradient = run(3, lambda rank: body(rank, 2))[1]
 conclude(gradient != control, f"a gradient of {control} becomes {gradient:.4g} after two integers", "gradients keep their type")

@@ -2,7 +2,7 @@
 complex ones for values without a gradient. The stage learns from the others only, and nothing is said."""
 
 import torch
-from ranks import conclude, data, engine_of, line, run
+from ranks import conclude, data, engine_of, fail, line, run
 
 
 class First(torch.nn.Module):
@@ -32,6 +32,6 @@ def body(rank, is_complex):
 
 
 if (control := run(2, lambda rank: body(rank, False))[0]) <= 0:
-    raise SystemExit(f"without complex numbers the gradient is {control}")
+    fail(f"without complex numbers the gradient is {control}")
 gradient = run(2, lambda rank: body(rank, True))[0]
 conclude(gradient != control, f"a gradient of {control} becomes {gradient:.4g} where one of two values is complex", "complex values have a gradient")

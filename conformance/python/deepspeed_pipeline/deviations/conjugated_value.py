@@ -29,5 +29,5 @@ def body(is_marked):
 
 
 run(2, lambda _: body(False))  # the control
-failure = fails(2, lambda _: body(True), "unresolved conjugated tensors")
+failure = fails(run, 2, lambda _: body(True), expected="unresolved conjugated tensors")
 conclude(failure, f"a conjugated value between stages: {failure}", "conjugated values are sent")

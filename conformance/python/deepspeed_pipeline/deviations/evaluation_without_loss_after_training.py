@@ -12,6 +12,6 @@ def body(train_first):
 
 
 run(2, lambda _: body(False))  # the control
-failure = fails(2, lambda _: body(True), "broadcast shape")
+failure = fails(run, 2, lambda _: body(True), expected="broadcast shape")
 conclude(failure, f"an evaluation without a loss after a training step: {failure}",
          "an evaluation without a loss works after a training step")  # fmt: skip

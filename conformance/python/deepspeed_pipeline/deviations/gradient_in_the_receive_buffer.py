@@ -2,7 +2,7 @@
 the buffer that received the gradient, into which DeepSpeed receives the next micro-batch's."""
 
 import torch
-from ranks import conclude, data, engine_of, run
+from ranks import conclude, data, engine_of, fail, run
 
 M = 4
 
@@ -29,7 +29,7 @@ def body(view):
 
 (control, _), gradient = run(2, lambda _: body(False))[0], run(2, lambda _: body(True))[0]
 if control <= 0:  # 1.5, the mean of 3, 2, 1, 0; less in a version that divides it at every stage
-    raise SystemExit(f"without a view the gradient is {control}; expected 1.5")
+    fail(f"without a view the gradient is {control}; expected 1.5")
 conclude(gradient != [control, control],
          f"a parameter that is added through a view has the gradient {gradient[0] + 0.0} in place of {control}",
          "the gradient of a parameter that is added through a view is its own")  # fmt: skip

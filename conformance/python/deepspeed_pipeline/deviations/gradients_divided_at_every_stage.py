@@ -2,7 +2,7 @@
 stages, the first stage's gradients are divided by M^P. (DeepSpeed issue 8152)"""
 
 import torch
-from ranks import conclude, data, engine_of, line, run
+from ranks import conclude, data, engine_of, fail, line, run
 
 M = 4
 
@@ -15,5 +15,5 @@ def body(rank):
 
 first, last = run(2, body)  # both are 1: the mean over micro-batches of dy/dw = 1
 if last != 1:
-    raise SystemExit(f"the last stage's gradient is {last}; expected 1")
+    fail(f"the last stage's gradient is {last}; expected 1")
 conclude(first != 1, f"of two gradients of 1 the first stage's is {first}", "both stages have a gradient of 1")

@@ -2,7 +2,7 @@
 value sees a part of its gradient at a time. A hook that is not linear, such as one that clips, gives another gradient."""
 
 import torch
-from ranks import conclude, data, engine_of, line, run
+from ranks import conclude, data, engine_of, fail, line, run
 
 
 class First(torch.nn.Module):
@@ -28,7 +28,7 @@ def body(outputs):
 
 
 if (control := run(2, lambda _: body(1))[0]) != [3]:
-    raise SystemExit(f"with one output a hook sees {control}; expected [3]")
+    fail(f"with one output a hook sees {control}; expected [3]")
 seen = run(2, lambda _: body(2))[0]
 conclude(seen != [3], f"a hook on a parameter with gradient 3 sees {seen} in one backward of a stage with two outputs",
          "a hook sees a gradient once and whole")  # fmt: skip

@@ -2,7 +2,7 @@
 not at all, when the larger gradients are in later stages."""
 
 import torch
-from ranks import conclude, data, engine_of, line, run
+from ranks import conclude, data, engine_of, fail, line, run
 
 
 def body(rank, clip):
@@ -13,7 +13,7 @@ def body(rank, clip):
 
 control = run(2, lambda rank: body(rank, 100.0))
 if control != [3, 4]:
-    raise SystemExit(f"without clipping the gradients are {control}; expected 3 and 4")
+    fail(f"without clipping the gradients are {control}; expected 3 and 4")
 gradients = run(2, lambda rank: body(rank, 1.0))
 norm = sum(g * g for g in gradients) ** 0.5
 conclude(norm > 1.001, f"gradients 3 and 4 of two stages, clipped to a norm of 1, have a norm of {norm:.3f}",

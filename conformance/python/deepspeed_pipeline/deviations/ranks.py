@@ -1,23 +1,23 @@
-"""Ranks on this machine for the scripts in this folder: DeepSpeed's PipelineEngine over gloo, without plumbline."""
+"""What the scripts of this folder share: DeepSpeed's PipelineEngine over gloo, without plumbline."""
 
-import datetime
+import functools
 import logging
-import multiprocessing
 import os
 import sys
-import tempfile
-import time
-from queue import Empty
 
 os.environ["DS_ACCELERATOR"] = "cpu"
 logging.disable(logging.ERROR)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
 import deepspeed  # noqa: E402
+import deviation_ranks  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from deepspeed.pipe import PipelineModule  # noqa: E402
+from deviation_ranks import fail, fails  # noqa: E402, F401
 
 deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # would be compiled, 50 s, for inference only
+conclude = functools.partial(deviation_ranks.conclude, f"deepspeed {deepspeed.__version__}")
 
 
 def engine_of(layers, micro_batches=1, loss_fn=None, optimizer=None, config=(), **options):
@@ -44,77 +44,13 @@ def line(weight=1.0):
     return layer
 
 
-def _rank(rank, ranks, body, folder, queue):
-    torch.set_num_threads(1)
+def run(ranks, body, expected=None):
+    """[rank]: the result of body(rank). `expected`: as of deviation_ranks.run()."""
+    return deviation_ranks.run(ranks, functools.partial(_rank, body), expected, seconds=120, message_seconds=20)
+
+
+def _rank(body, rank):
     os.environ["LOCAL_RANK"] = str(rank)
     sys.stdout = open(os.devnull, "w")  # DeepSpeed prints how it cuts the model
-    try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
-                                timeout=datetime.timedelta(seconds=20))  # fmt: skip
-        deepspeed.init_distributed("gloo", verbose=False)
-        queue.put((rank, body(rank), None))
-    except BaseException as error:
-        queue.put((rank, None, f"{type(error).__name__}: {(str(error).strip() or _place(error)).splitlines()[0]}"))
-        queue.close()
-        queue.join_thread()
-        os._exit(1)  # the other ranks notice
-
-
-def _place(error):
-    """The function in which an error without words was raised."""
-    trace = error.__traceback__
-    while trace.tb_next:
-        trace = trace.tb_next
-    return f"in {trace.tb_frame.f_code.co_name}"
-
-
-def _answers(queue, processes):
-    """What each rank put into the queue; for one that a signal ended, which."""
-    answers, deadline = {}, time.monotonic() + 120
-    while len(answers) < len(processes) and time.monotonic() < deadline:
-        try:
-            answer = queue.get(timeout=1)
-            answers[answer[0]] = answer
-        except Empty:
-            dead = [(r, p.exitcode) for r, p in enumerate(processes) if r not in answers and (p.exitcode or 0) < 0]
-            answers |= {r: (r, None, f"killed by signal {-code}") for r, code in dead}
-    return answers.values()
-
-
-def results(ranks, body):
-    """([rank]: the result of body(rank), [] if one failed; the first failure that another rank did not cause, or None)."""
-    context = multiprocessing.get_context("fork")
-    with tempfile.TemporaryDirectory() as folder:
-        queue = context.Queue()
-        processes = [context.Process(target=_rank, args=(r, ranks, body, folder, queue)) for r in range(ranks)]
-        for process in processes:
-            process.start()
-        answers = sorted(_answers(queue, processes))
-        for process in processes:
-            process.join(5)
-            process.kill()
-    failures = [why for _, _, why in answers if why]
-    first = next((why for why in failures if "onnection" not in why and "imed out" not in why), (failures or [None])[0])
-    return ([] if failures else [answer for _, answer, _ in answers]), first
-
-
-def run(ranks, body):
-    """[rank]: the result of body(rank). It must not fail."""
-    answers, failure = results(ranks, body)
-    if failure:
-        raise SystemExit(f"this failure is not the one that the script is about: {failure}")
-    return answers
-
-
-def fails(ranks, body, with_words):
-    """The failure of body(rank), None without one. Any but the one that contains `with_words` ends the script."""
-    _, failure = results(ranks, body)
-    if failure and with_words not in failure:
-        raise SystemExit(f"this failure is not the one that the script is about: {failure}")
-    return failure
-
-
-def conclude(wrong, there, fine):
-    """Prints the observation; exit code 1 when the deviation is present."""
-    print(f"deepspeed {deepspeed.__version__}: {there if wrong else fine}")
-    sys.exit(1 if wrong else 0)
+    deepspeed.init_distributed("gloo", verbose=False)
+    return body(rank)

@@ -2,7 +2,7 @@
 which an optimizer with momentum or weight decay applies."""
 
 import torch
-from ranks import conclude, data, engine_of, line, run
+from ranks import conclude, data, engine_of, fail, line, run
 
 
 class Layer(torch.nn.Module):
@@ -29,7 +29,7 @@ optimizer = decaying(alone.parameters())
 alone(torch.ones(1, 1)).mean().backward()
 optimizer.step()
 if alone.unused.weight.item() != 1:
-    raise SystemExit("torch alone changes an unused parameter")
+    fail("torch alone changes an unused parameter")
 found = run(2, body)
 conclude(found != [1, 1], f"weight decay changes unused parameters of 1, which torch alone leaves, to {found}",
          "unused parameters remain as they are")  # fmt: skip

@@ -1,25 +1,21 @@
-"""Ranks on this machine for the scripts in this folder: Megatron-core over gloo, without plumbline.
-
-A script trains a small model twice or more, once in a way that works: a control that fails ends it with exit code 2.
-"""
+"""What the scripts of this folder share: Megatron-core over gloo, without plumbline. A script trains a small model twice
+or more, once in a way that works: the control."""
 
 import functools
 import importlib.metadata
 import logging
-import multiprocessing
 import os
-import queue
 import sys
-import tempfile
-import traceback
 import warnings
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.ERROR)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [ENGINE, os.path.dirname(ENGINE)]
 
+import deviation_ranks  # noqa: E402
 import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
+from deviation_ranks import Failed, control, fails  # noqa: E402, F401
 from megatron_cpu import on_cpu  # noqa: E402
 from megatron.core import parallel_state  # noqa: E402
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads  # noqa: E402
@@ -29,6 +25,7 @@ from megatron.core.transformer.module import MegatronModule  # noqa: E402
 from megatron.core.transformer.transformer_config import TransformerConfig  # noqa: E402
 
 WIDTH = 8
+conclude = functools.partial(deviation_ranks.conclude, f"megatron-core {importlib.metadata.version('megatron-core')}")
 
 
 class Layer(MegatronModule):
@@ -90,66 +87,15 @@ def microbatches(count, sequence=1, batch=2):
     return [torch.full((sequence, batch, WIDTH), float(m + 1)) for m in range(count)]
 
 
-def _rank(rank, ranks, replicas, body, folder, results):
-    torch.set_num_threads(1)
-    try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks * replicas)
+def run(ranks, body, *arguments, replicas=1, expected=None, **words):
+    """[rank]: the result of body(...), with `ranks` ranks in each replica; the replicas of a rank follow one another.
+    `expected`: as of deviation_ranks.run()."""
+
+    def of_rank(_):
         with on_cpu():
             parallel_state.initialize_model_parallel(
                 pipeline_model_parallel_size=ranks, distributed_timeout_minutes=20 / 60, create_gloo_process_groups=False
             )
-        results.put((rank, body(), None))
-    except BaseException as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        results.put((rank, None, (f"{type(error).__name__}: {first}", traceback.format_exc())))
-    results.close()
-    results.join_thread()
-    os._exit(0)
+        return body(*arguments, **words)
 
-
-def run(ranks, body, *arguments, replicas=1, expected=None, **words):
-    """[rank]: the result of body(...), with `ranks` ranks in each replica; the replicas of a rank follow one another. Raises
-    RankError if a rank fails with the `expected` words; any other failure shows nothing, and ends the script."""
-    context = multiprocessing.get_context("fork")
-    with tempfile.TemporaryDirectory() as folder:
-        results = context.Queue()
-        body = functools.partial(body, *arguments, **words)
-        processes = [context.Process(target=_rank, args=(r, ranks, replicas, body, folder, results))
-                     for r in range(ranks * replicas)]  # fmt: skip
-        for process in processes:
-            process.start()
-        try:
-            answers = sorted((results.get(timeout=90) for _ in processes), key=lambda answer: answer[0])
-        except queue.Empty:
-            fail("no answer of a rank")
-        for process in processes:
-            process.join(5)
-            process.kill()
-    if failures := [failure for _, _, failure in answers if failure]:
-        # The first failure that is not caused by the end of another rank.
-        message, trace = next((f for f in failures if "onnection" not in f[0]), failures[0])
-        if expected is None or expected not in message:
-            fail(trace)
-        raise RankError(message)
-    return [answer for _, answer, _ in answers]
-
-
-class RankError(Exception):
-    """The first message of a rank."""
-
-
-def fail(why):
-    print(why, file=sys.stderr)
-    sys.exit(2)
-
-
-def control(right):
-    """What works has to work, or else the script shows nothing."""
-    if not right:
-        fail("the control fails")
-
-
-def conclude(wrong, there, fine):
-    """Prints the observation; exit code 1 when the deviation is present."""
-    print(f"megatron-core {importlib.metadata.version('megatron-core')}: {there if wrong else fine}")
-    sys.exit(1 if wrong else 0)
+    return deviation_ranks.run(ranks * replicas, of_rank, expected, seconds=90, message_seconds=20)

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: PyTorch's pipelining on ranks of this machine over gloo, without plumbline.
+"""What the scripts of this folder share: PyTorch's pipelining over gloo, without plumbline.
 
 A script has a program `program(pipe, bug)` and the right answer. compare() runs it under every schedule that could show
 the deviation, twice: without the trigger (bug=False), the control, which must be right, and with it.
@@ -6,22 +6,19 @@ the deviation, twice: without the trigger (bug=False), the control, which must b
 
 import datetime
 import logging
-import multiprocessing
 import os
-import queue
 import re
-import signal
 import sys
-import tempfile
-import time
 
-import torch
-import torch.distributed as dist
-from torch.distributed.pipelining import PipelineStage, schedules
-from torch.distributed.tensor import DTensor
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from deviation_ranks import Failed, answers, conclude, fail  # noqa: E402
+from torch.distributed.pipelining import PipelineStage, schedules  # noqa: E402
+from torch.distributed.tensor import DTensor  # noqa: E402
 
 logging.disable(logging.ERROR)
-torch.set_num_threads(1)
 
 CPU = torch.device("cpu")
 CLASSES = {
@@ -41,11 +38,6 @@ HALVES = ("InterleavedZeroBubble", *V)  # the backward in halves
 EVERY = (*WHOLE, *HALVES)
 NONE = ("no schedule",)
 TIMEOUT = datetime.timedelta(seconds=10)  # of a message
-GRACE = 2  # seconds in which the other ranks may end after a failure
-
-
-class Failed(Exception):
-    """A rank failed; the text is its first error, in one line."""
 
 
 class Pipe:
@@ -133,28 +125,28 @@ def compare(what, program, right, *, stages=2, replicas=1, schedules=EVERY, erro
     program(pipe, bug) returns {name: value} of its rank; `right` is what all ranks return together, or a function of `bug`.
     `error` is a pattern of the exception in which the deviation may show itself. A silent deviation is told first.
     """
-    answers = {}  # what is seen: the schedules
+    observed = {}  # what is seen: the schedules
     for schedule in schedules:
         for bug in (False, True):
             expected = right(bug) if callable(right) else right
             try:
                 seen = _run(program, schedule, stages, replicas, bug)
-            except Failed as failure:
-                if not bug or error is None or not re.search(error, str(failure)):
-                    _other(f"{'with' if bug else 'without'} the trigger, under {schedule}: {failure}")
-                answers.setdefault((1, str(failure)), []).append(schedule)
+            except Failed as failed:
+                if not bug or error is None or not re.search(error, failed.why):
+                    fail(f"{'with' if bug else 'without'} the trigger, under {schedule}: {failed}")
+                observed.setdefault((1, failed.why), []).append(schedule)
                 continue
             if not bug and seen != expected:
-                _other(f"without the trigger, under {schedule}: {_difference(seen, expected)}")
+                fail(f"without the trigger, under {schedule}: {_difference(seen, expected)}")
             elif bug:
                 told = (2, "right") if seen == expected else (0, _difference(seen, expected))
-                answers.setdefault(told, []).append(schedule)
-    told = [f"{text} ({', '.join(under)})" for (_, text), under in sorted(answers.items())]
-    if any(kind == 0 for kind, _ in answers):  # a silent deviation has no exception's text
+                observed.setdefault(told, []).append(schedule)
+    told = [f"{text} ({', '.join(under)})" for (_, text), under in sorted(observed.items())]
+    if any(kind == 0 for kind, _ in observed):  # a silent deviation has no exception's text
         told = [f"an exception ({', '.join(under)})" if kind == 1 else text
-                for text, ((kind, _), under) in zip(told, sorted(answers.items()), strict=True)]  # fmt: skip
-    print(f"torch {torch.__version__}: {what}: {'; '.join(told)}")
-    sys.exit(1 if any(kind < 2 for kind, _ in answers) else 0)
+                for text, ((kind, _), under) in zip(told, sorted(observed.items()), strict=True)]  # fmt: skip
+    found = f"{what}: {'; '.join(told)}"
+    conclude(f"torch {torch.__version__}", any(kind < 2 for kind, _ in observed), found, found)
 
 
 def _difference(seen, expected):
@@ -163,64 +155,15 @@ def _difference(seen, expected):
     return ", ".join(pairs)
 
 
-def _other(text):
-    print(f"torch {torch.__version__}: not what this script is about: {text}")
-    sys.exit(2)
-
-
 def _run(program, schedule, stages, replicas, bug):
     """What all ranks return together."""
     ranks = 1 if schedule in NONE else stages // 2 if schedule in V else stages
-    context = multiprocessing.get_context("fork")
-    answers, merged = context.Queue(), {}
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = (program, schedule, ranks, stages, replicas, bug, folder, answers)
-        processes = [context.Process(target=_rank, args=(r, *arguments), daemon=True) for r in range(ranks * replicas)]
-        for process in processes:
-            process.start()
-        try:
-            failures = _collect(processes, answers, merged)
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
-    if failures:  # the first one that is not caused by the end of another rank
-        raise Failed(next((why for why in failures if "onnection" not in why), failures[0]))
+
+    def of_rank(rank):
+        torch.manual_seed(0)
+        return program(Pipe(schedule, rank, ranks, stages, replicas), bug)
+
+    merged = {}
+    for answer in answers(ranks * replicas, of_rank, message_seconds=TIMEOUT.seconds):
+        merged |= answer
     return merged
-
-
-def _collect(processes, answers, merged):
-    """Adds the answers of all ranks to `merged`; returns the failures in the order in which they came."""
-    failures, left, deadline = [], set(range(len(processes))), time.monotonic() + 60
-    while left and time.monotonic() < deadline:
-        try:
-            rank, answer, why = answers.get(timeout=0.05)
-        except queue.Empty:
-            died = [rank for rank in left if processes[rank].exitcode not in (None, 0)]
-            for rank in died:
-                left.discard(rank)
-                failures.append(f"Killed: {signal.strsignal(-processes[rank].exitcode)}")
-        else:
-            left.discard(rank)
-            merged |= answer or {}
-            failures += [why] if why else []
-        if failures:
-            deadline = min(deadline, time.monotonic() + GRACE)
-    return failures or (["Hung: a rank gave no answer"] if left else [])
-
-
-def _rank(rank, program, schedule, ranks, stages, replicas, bug, folder, answers):
-    torch.manual_seed(0)
-    try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
-                                world_size=ranks * replicas, timeout=TIMEOUT)  # fmt: skip
-        answers.put((rank, program(Pipe(schedule, rank, ranks, stages, replicas), bug), None))
-    except BaseException as error:
-        while error.__cause__ is not None:
-            error = error.__cause__
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        answers.put((rank, None, f"{type(error).__name__}: {lines[0] if lines else ''}"))
-    finally:
-        answers.close()
-        answers.join_thread()
-        os._exit(0)  # the other ranks notice

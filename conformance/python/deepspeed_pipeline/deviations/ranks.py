@@ -5,10 +5,11 @@ import logging
 import os
 import sys
 
-os.environ["DS_ACCELERATOR"] = "cpu"
 logging.disable(logging.ERROR)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [ENGINE, os.path.dirname(ENGINE)]
 
+from deepspeed_cpu import set_up  # before deepspeed  # isort: skip  # noqa: E402
 import deepspeed  # noqa: E402
 import deviation_ranks  # noqa: E402
 import torch  # noqa: E402
@@ -16,7 +17,6 @@ import torch.distributed as dist  # noqa: E402
 from deepspeed.pipe import PipelineModule  # noqa: E402
 from deviation_ranks import fail, fails  # noqa: E402, F401
 
-deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # would be compiled, 50 s, for inference only
 conclude = functools.partial(deviation_ranks.conclude, f"deepspeed {deepspeed.__version__}")
 
 
@@ -50,7 +50,6 @@ def run(ranks, body, expected=None):
 
 
 def _rank(body, rank):
-    os.environ["LOCAL_RANK"] = str(rank)
     sys.stdout = open(os.devnull, "w")  # DeepSpeed prints how it cuts the model
-    deepspeed.init_distributed("gloo", verbose=False)
+    set_up(rank)
     return body(rank)

@@ -39,25 +39,16 @@ class PipelineEngine(GlooBackend):
         "forward", "output", "loss", "backward", "hook-calls", "grad", "grad-norm", "buffer", "param", "optimizer-state",
     )  # fmt: skip
     features = HELP
-    replicas = True
+    replicas = counts_replicas_first = True
 
     def why_not(self, case):
         return why_not(case)
-
-    def rank_in(self, case):
-        """DeepSpeed's own topology counts the replicas of a stage first."""
-        stage, replica = divmod(self.rank, case.replicas)
-        return replica * case.pipeline_ranks + stage
 
     def prepare(self, case):
         from execution import Execution
         from plumbline_case.torch import load
 
         return Execution(load(case.folder), set(self.delivers))
-
-    def run(self, case, prepared):
-        prepared.run()
-        return prepared.recorder.results
 
 
 if __name__ == "__main__":

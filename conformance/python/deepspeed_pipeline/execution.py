@@ -130,6 +130,7 @@ class Execution:
                 for name in self.parameters.keys() & set(step["parameters"]):
                     self.parameters[name].requires_grad_(step["kind"] == "unfreeze")
         self._state()
+        return self.recorder.results
 
     def _batches(self, step):
         """What DeepSpeed loads: (inputs, labels) of each micro-batch; the labels begin with its weight."""

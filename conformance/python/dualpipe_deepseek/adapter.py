@@ -54,10 +54,6 @@ class DualPipe(GlooBackend):
 
         return Execution(case.folder, self.overlapped, self.delivers)
 
-    def run(self, case, prepared):
-        prepared.run()
-        return prepared.recorder.results
-
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="adapter.py", description=__doc__.splitlines()[0], add_help=False)

@@ -69,6 +69,7 @@ class Execution:
                         parameter.requires_grad_(step["kind"] == "unfreeze")
             if number == len(self.case.steps) - 1:
                 self._state()
+        return self.recorder.results
 
     def _batch(self, step):
         train = step["kind"] == "train"

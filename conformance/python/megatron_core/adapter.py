@@ -47,7 +47,7 @@ class Megatron(GlooBackend):
         "forward", "backward", "output", "loss", "input-grad", "grad", "grad-norm", "hook-calls", "buffer", "param",
         "optimizer-state",
     )  # fmt: skip
-    replicas = True
+    replicas = counts_replicas_first = True
     imports = ("megatron.core.pipeline_parallel", "megatron.core.optimizer.clip_grads")
 
     def __init__(self, messages):
@@ -57,19 +57,10 @@ class Megatron(GlooBackend):
     def why_not(self, case):
         return why_not(case)
 
-    def rank_in(self, case):
-        """Megatron-core's own order counts the replicas of a stage first."""
-        stage, replica = divmod(self.rank, case.replicas)
-        return replica * case.pipeline_ranks + stage
-
     def prepare(self, case):
         from execution import Execution
 
         return Execution(case.folder, self.messages, self.delivers, self.timeout)
-
-    def run(self, case, prepared):
-        prepared.run()
-        return prepared.recorder.results
 
 
 if __name__ == "__main__":

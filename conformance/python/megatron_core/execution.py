@@ -102,6 +102,7 @@ class Execution:
                     if name in step["parameters"]:
                         parameter.requires_grad_(step["kind"] == "unfreeze")
         self._state()
+        return self.recorder.results
 
     def _batch(self, number, step):
         train = step["kind"] == "train"

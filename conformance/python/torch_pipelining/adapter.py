@@ -53,10 +53,6 @@ class Pipelining(GlooBackend):
 
         return Execution(case.folder, self)
 
-    def run(self, case, prepared):
-        prepared.run()
-        return prepared.recorder.results
-
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="adapter.py", description=__doc__.splitlines()[0], add_help=False)

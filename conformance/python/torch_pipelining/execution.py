@@ -187,6 +187,7 @@ class Execution:
             if number == len(self.case.steps) - 1:
                 self._state()
             self.recorder.end()
+        return self.recorder.results
 
     def _freeze(self, step, parameters):
         """A step that freezes or unfreezes some of these (name, parameter); others change nothing."""

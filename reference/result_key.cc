@@ -25,7 +25,7 @@ bool read_number_or_dash(std::string_view text, int& number) {
     number = -1;
     return true;
   }
-  const std::optional<int> read = whole<int>(text);
+  const std::optional<int> read = parse_number<int>(text);
   number = read.value_or(number);
   return read.has_value();
 }

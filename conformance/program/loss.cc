@@ -32,7 +32,7 @@ ProgramLoss parse_loss(const std::string& text) {
   if (kind == "mse" && !rest.empty()) return {{reference::LossKind::Mse, reference::Reduction::Mean}, 0, rest};
   if (kind == "cross-entropy" && !rest.empty())
     return {{reference::LossKind::CrossEntropy, reference::Reduction::Mean}, 0, rest};
-  if (const auto output = whole<int>(rest); kind == "output" && output && *output >= 0)
+  if (const auto output = parse_number<int>(rest); kind == "output" && output && *output >= 0)
     return {{reference::LossKind::Output}, *output, ""};
   throw InputError(
       "--loss: '" + text +

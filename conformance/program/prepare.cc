@@ -42,7 +42,7 @@ void choose_multi_use(const std::vector<std::string>& settings, split::SplitOpti
 
 split::SplitPolicy every_policy(const std::string& policy) {
   const size_t first = policy.find(':'), last = policy.rfind(':');
-  const std::optional<int> n = whole<int>(std::string_view(policy).substr(last + 1));
+  const std::optional<int> n = parse_number<int>(std::string_view(policy).substr(last + 1));
   if (first == last || !n || *n < 1)
     throw InputError("--policy: '" + policy + "' is not every:CLASS:N (every N-th call of modules of that class)");
   return split::every_nth_call(policy.substr(first + 1, last - first - 1), *n);

@@ -43,7 +43,7 @@ std::string names_where(bool with_microbatch) {
 int parse_number(std::string_view digits, std::string_view text, const char* what) {
   if (digits.empty()) refuse(text, std::string("the ") + what + " is missing");
   if (digits.size() > 1 && digits.front() == '0') refuse(text, std::string("the ") + what + " has leading zeros");
-  const std::optional<int> value = whole<int>(digits);
+  const std::optional<int> value = parse_number<int>(digits);
   if (!value) refuse(text, std::string("the ") + what + " is too large");
   return *value;
 }

@@ -22,7 +22,7 @@ std::optional<Number> take_number(std::string_view& text) {
 
 /// Returns the number that all of `text` is, in the form that take_number() accepts; nullopt for any other text.
 template <class Number>
-std::optional<Number> whole(std::string_view text) {
+std::optional<Number> parse_number(std::string_view text) {
   const std::optional<Number> number = take_number<Number>(text);
   return text.empty() ? number : std::nullopt;
 }

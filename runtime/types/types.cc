@@ -104,7 +104,7 @@ std::optional<Device> device_named(std::string_view name) {
   const size_t colon = name.find(':');
   Device device;
   if (colon != std::string_view::npos) {
-    device.index = whole<int8_t>(name.substr(colon + 1)).value_or(-1);
+    device.index = parse_number<int8_t>(name.substr(colon + 1)).value_or(-1);
     if (device.index < 0) return std::nullopt;
   }
   for (size_t kind = 0; kind < kDevices.size(); ++kind) {

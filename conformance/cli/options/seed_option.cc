@@ -9,7 +9,7 @@ CLI::Option* add_seed_option(CLI::App& command, uint64_t& seed, const std::strin
   const CLI::Validator natural(
       [](const std::string& text) {
         std::string error;
-        if (!whole<uint64_t>(text) || (text.size() > 1 && text[0] == '0'))
+        if (!parse_number<uint64_t>(text) || (text.size() > 1 && text[0] == '0'))
           error = "expected a whole number from 0 to 18446744073709551615, not " + text;
         return error;
       },

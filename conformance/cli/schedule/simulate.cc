@@ -143,10 +143,10 @@ schedule::Scaling parse_scaling(const std::string& text) {
     break;
   }
   if (!what.empty()) {
-    scaling.stage = whole<int>(what);
+    scaling.stage = parse_number<int>(what);
     if (!scaling.stage) refuse();
   }
-  const std::optional<double> factor = whole<double>(std::string_view(text).substr(equals + 1));
+  const std::optional<double> factor = parse_number<double>(std::string_view(text).substr(equals + 1));
   if (!factor) refuse();
   scaling.factor = *factor;
   return scaling;

@@ -32,7 +32,7 @@ std::optional<Rational> rational_of(double number) {
 }
 
 std::optional<Rational> rational_of(const std::string& text) {
-  const std::optional<double> number = whole<double>(text);
+  const std::optional<double> number = parse_number<double>(text);
   return number ? rational_of(*number) : std::nullopt;
 }
 

@@ -17,7 +17,7 @@ constexpr const char* kRunSchema = "plumbline-run/1";
 
 /// A string: readers whose numbers are doubles would round it.
 uint64_t seed_at(const JsonPlace& place) {
-  const std::optional<uint64_t> seed = whole<uint64_t>(place.text());
+  const std::optional<uint64_t> seed = parse_number<uint64_t>(place.text());
   if (!seed) place.fail("a whole number from 0 as text");
   return *seed;
 }

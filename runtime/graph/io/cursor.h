@@ -69,7 +69,7 @@ class Cursor {
   /// Reads an integer; it ends at a space or at one of `,]):*`.
   int64_t integer() {
     const std::string text = word(" ,]):*");
-    const std::optional<int64_t> value = whole<int64_t>(text);
+    const std::optional<int64_t> value = parse_number<int64_t>(text);
     if (!value) fail_word("an integer, not '" + text + "'");
     return *value;
   }

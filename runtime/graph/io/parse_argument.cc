@@ -124,15 +124,15 @@ class ArgumentParser {
     const bool takes_real =
         kind == c10::TypeKind::NumberType || kind == c10::TypeKind::TensorType || kind == c10::TypeKind::FloatType;
     if (kind != c10::TypeKind::FloatType)
-      if (const auto integer = whole<int64_t>(text)) return *integer;
+      if (const auto integer = parse_number<int64_t>(text)) return *integer;
     if (takes_real)
-      if (const auto real = whole<double>(text)) return *real;
+      if (const auto real = parse_number<double>(text)) return *real;
     line_.fail_word(expected_constant(type) + ", not '" + text + "'");
   }
 
   double real_number() {
     const std::string text = line_.word(" ,])");
-    const std::optional<double> value = whole<double>(text);
+    const std::optional<double> value = parse_number<double>(text);
     if (!value) line_.fail_word("a number, not '" + text + "'");
     return *value;
   }

@@ -118,7 +118,7 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
   bool read = true;
   for (bool more = true; more && read;) {
     const std::size_t comma = rest.find(',');
-    const std::optional<int> number = whole<int>(rest.substr(0, comma));
+    const std::optional<int> number = parse_number<int>(rest.substr(0, comma));
     read = number && *number >= 1 && *number <= max_active_stages;
     lookahead.push_back(number.value_or(0));
     more = comma != rest.npos;

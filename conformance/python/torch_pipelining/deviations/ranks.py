@@ -5,6 +5,7 @@ the deviation, twice: without the trigger (bug=False), the control, which must b
 """
 
 import datetime
+import inspect
 import logging
 import os
 import re
@@ -118,13 +119,16 @@ def without_messages_to_itself(stage):
     return stage
 
 
-def compare(what, program, right, *, stages=2, replicas=1, schedules=EVERY, error=None):
+def compare(what, program, right, *, stages=2, replicas=1, schedules=EVERY, error=None, argument=None):
     """Runs both programs, prints a sentence, and ends the process: with 1 if the deviation is there, with 0 if not, and with 2
     if something else is wrong (a control, another exception).
 
     program(pipe, bug) returns {name: value} of its rank; `right` is what all ranks return together, or a function of `bug`.
-    `error` is a pattern of the exception in which the deviation may show itself. A silent deviation is told first.
+    `error` is a pattern of the exception in which the deviation may show itself. A silent deviation is told first. `argument`
+    of step() is what the program needs: a version without it does not have the deviation.
     """
+    if argument and argument not in inspect.signature(CLASSES["GPipe"].step).parameters:
+        conclude(f"torch {torch.__version__}", False, None, f"{what}: step() has no {argument}")
     observed = {}  # what is seen: the schedules
     for schedule in schedules:
         for bug in (False, True):

@@ -34,4 +34,4 @@ def program(pipe, bug):
 
 
 compare("a gradient in one micro-batch only", program, {"stage 0": [4.0], "stage 1": [4.0]}, schedules=LOOPED,
-        error="A GradientEdge root requires a gradient")  # fmt: skip
+        error="A GradientEdge root requires a gradient", argument="arg_mbs")  # fmt: skip

@@ -26,4 +26,4 @@ def program(pipe, bug):
 
 
 compare("two targets for each micro-batch", program, {"stage 0": [3.0 * M], "stage 1": [3.0 * M]}, schedules=LOOPED,
-        error="Unsupported type .* for _to_tensor")  # fmt: skip
+        error="Unsupported type .* for _to_tensor", argument="target_mbs")  # fmt: skip

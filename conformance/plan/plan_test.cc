@@ -126,12 +126,12 @@ TEST(Plan, TheProfileOfRanksGoesOnEachNumberOfThem) {
   EXPECT_LE(some.size(), 2 * corpus().size());
 }
 
-TEST(Plan, CoreRunsEachCaseUnderThreeSchedulesOrItsOwn) {
+TEST(Plan, CoreRunsEachCaseUnderSeveralSchedulesOrItsOwn) {
   std::map<std::string, std::set<std::string>> schedules;
   for (const Row& row : rows(make_plan({}), true)) schedules[std::get<0>(row)].insert(std::get<1>(row));
   for (const reference::Case& c : corpus()) {
     if (c.schedule_csv.empty())
-      EXPECT_GE(schedules[c.id].size(), 3u) << c.id;
+      EXPECT_GE(schedules[c.id].size(), 2u) << c.id;
     else
       EXPECT_EQ(schedules[c.id], std::set<std::string>{"own"}) << c.id;
   }

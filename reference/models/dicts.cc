@@ -80,10 +80,8 @@ std::vector<Family> dict_families() {
              .compared_outputs = 3,
              .targets = dict({"scores", "boxes"}, {list({value(1), value(2)}), value(0)})});
   std::ranges::move(with_heads, std::back_inserter(all));
-  all.push_back(exact_twin({.name = "two-heads",
-                            .forward = two_heads,
-                            .compared_outputs = 2,
-                            .targets = list({value(1), value(0)})}));
+  all.push_back(exact_twin(
+      {.name = "two-heads", .forward = two_heads, .compared_outputs = 2, .targets = list({value(1), value(0)})}));
   return all;
 }
 

@@ -36,8 +36,7 @@ Fitted list(const c10::IValue& value, const c10::TypePtr& declared, std::optiona
       if (!add(item)) return std::nullopt;
     return items;
   }
-  if (!length) return std::nullopt;
-  for (int i = 0; i < *length; ++i)
+  for (int i = 0; i < length.value_or(1); ++i)
     if (!add(value)) return std::nullopt;
   return items;
 }

@@ -28,8 +28,9 @@ inline bool takes_tensor(const c10::Type& type) { return without_optional(type).
 
 /// `value` as a constant of `type`, with the conversions of PyTorch's own matching of arguments: between bool and int,
 /// of either to a float, of a number to a complex one, of a text to a device, of None for a tensor to an undefined
-/// tensor, and of one number to a list of it if the schema fixes the `length` (`int[2]`: Argument::N()). A number fits
-/// a tensor unchanged (boxed_constant() wraps it). nullopt if the value does not fit.
+/// tensor, and of one number to a list of it of the `length` that the schema fixes (`int[2]`: Argument::N()). Where it
+/// fixes none, PyTorch refuses one number, and this makes a list of one. A number fits a tensor unchanged
+/// (boxed_constant() wraps it). nullopt if the value does not fit.
 std::optional<c10::IValue> fitted(const c10::IValue& value, const c10::Type& type,
                                   std::optional<int> length = std::nullopt);
 

@@ -40,7 +40,7 @@ std::string names_where(bool with_microbatch) {
                    "; expected (2F1;3B0)OVERLAP_F_B, without blanks, with two or more of F, B, I, W");
 }
 
-int parse_number(std::string_view digits, std::string_view text, const char* what) {
+int parse_index(std::string_view digits, std::string_view text, const char* what) {
   if (digits.empty()) refuse(text, std::string("the ") + what + " is missing");
   if (digits.size() > 1 && digits.front() == '0') refuse(text, std::string("the ") + what + " has leading zeros");
   const std::optional<int> value = parse_number<int>(digits);
@@ -87,8 +87,8 @@ Action parse_action(std::string_view text) {
   const std::string_view kind = text.substr(kind_begin, kind_end - kind_begin);
   const std::optional<ActionType> type = find_type(kind);
   if (!type) refuse(text, kind.empty() ? "there is no kind" : "there is no kind " + quoted_text(kind));
-  const int stage = parse_number(text.substr(0, kind_begin), text, "stage");
-  if (has_microbatch(*type)) return {stage, *type, parse_number(text.substr(kind_end), text, "micro-batch")};
+  const int stage = parse_index(text.substr(0, kind_begin), text, "stage");
+  if (has_microbatch(*type)) return {stage, *type, parse_index(text.substr(kind_end), text, "micro-batch")};
   if (kind_end != text.size()) refuse(text, std::string(kind) + " is for a whole stage and takes no micro-batch");
   return {stage, *type, kNoMicrobatch};
 }

@@ -24,9 +24,9 @@ using Lookup = std::function<Meaning(const std::string& name)>;
 
 /// Converts `argument`, a tagged union of the export schema ({"as_int": 3}, {"as_tensor": {"name": "x"}}, ...), for the
 /// parameter `formal` of the operator. Numbers take the type that `formal` requires (an int for a float becomes a
-/// double; one number for a list of fixed length becomes that list); a number for a tensor stays a number, which
-/// Program wraps. Every device except meta becomes the CPU, where the program's tensors are. Throws Error for a wrong
-/// or unsupported argument, without naming the node.
+/// double; one number for a list becomes a list of the length that `formal` fixes); a number for a tensor stays a
+/// number, which Program wraps. Every device except meta becomes the CPU, where the program's tensors are. Throws Error
+/// for a wrong or unsupported argument, without naming the node.
 graph::Argument convert_argument(const nlohmann::json& argument, const c10::Argument& formal, const Lookup& lookup);
 
 /// Returns the tag of such a union ("as_int"). Throws Error unless there is exactly one.

@@ -152,8 +152,8 @@ TEST(GraphBuilder, RefusalsNameNodeOperatorAndModule) {
   EXPECT_NE(refusal(node(softmax, "{'self': " + std::string(kX) + ", 'dim': {'as_string': 'x'}}"))
                 .find("argument 'dim': it is str where int is expected"),
             std::string::npos);
-  EXPECT_NE(refusal(node(permute, "{'self': " + std::string(kX) + ", 'dims': {'as_int': 0}}"))
-                .find("argument 'dims': it is int where int[] is expected"),
+  EXPECT_NE(refusal(node(permute, "{'self': " + std::string(kX) + ", 'dims': {'as_string': 'x'}}"))
+                .find("argument 'dims': it is str where int[] is expected"),
             std::string::npos);
   EXPECT_NE(refusal(node(relu, "{'self': {'as_tensor': {}}}")).find("is malformed"), std::string::npos);
   EXPECT_NE(refusal("[]", "[" + tensor("y") + "]").find("'y', which nothing before it defines"), std::string::npos);

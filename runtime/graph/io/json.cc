@@ -228,7 +228,7 @@ class Reader {
       kind = Argument::Kind::OptionalTensorList;
       values = ids(*optional_tensors);
     } else {
-      std::optional<c10::IValue> fits = fitted(constant_from_json(place["constant"]), *parameter.type());
+      std::optional<c10::IValue> fits = fitted(constant_from_json(place["constant"]), *parameter.type(), parameter.N());
       if (!fits) place["constant"].fail("a constant of type " + parameter.type()->str());
       constant = *std::move(fits);
       const auto numbers = place.find("numbers");

@@ -116,8 +116,9 @@ TEST(LoweredGraph, OneNumberStandsForEveryElementOfAListOfFixedLength) {
   EXPECT_EQ(bound("aten::reflection_pad1d", number(1)).toIntVector(), (std::vector<int64_t>{1, 1}));
   EXPECT_EQ(bound("aten::reflection_pad1d", list({number(1), number(2)})).toIntVector(), (std::vector<int64_t>{1, 2}));
   // int[] dims
-  EXPECT_EQ(testing::refusal([&] { bound("aten::permute", number(0)); }),
-            "node '' (aten::permute) cannot be executed: argument 'dims' is an integer, where List[int] is expected");
+  EXPECT_EQ(bound("aten::permute", number(0)).toIntVector(), (std::vector<int64_t>{0}));
+  EXPECT_EQ(testing::refusal([&] { bound("aten::permute", text("x")); }),
+            "node '' (aten::permute) cannot be executed: argument 'dims' is a string, where List[int] is expected");
 }
 
 /// A chain of eight values, none saved: two are alive at a time in the forward, and a saved one goes as soon as it was

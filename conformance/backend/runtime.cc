@@ -67,6 +67,8 @@ void run_all(const Job& job, c10::Device device, RankFlight* flight, transport::
   const auto limit = [&] { return transport::Deadline::after(transport::from_seconds(job.timeout_seconds)); };
   const auto execute = [&](bool throughput, size_t index) {
     report(throughput, index, /*done=*/false);
+    // Rank 0 comes late if it judges, or if its events have no reader for a while; the others wait for that here.
+    transport::barrier(transport, transport.rank() == 0 ? limit() : patient(job));
     std::string bytes;
     if (throughput) {
       bytes = measure_on_rank(job.throughput[index], job, transport);
@@ -82,8 +84,6 @@ void run_all(const Job& job, c10::Device device, RankFlight* flight, transport::
     };
     gather_to_files(transport, bytes, out, path_of, limit());
     report(throughput, index, /*done=*/true);
-    // Rank 0 may judge before it comes here, and the others wait for that; it finds them waiting.
-    transport::barrier(transport, transport.rank() == 0 ? limit() : patient(job));
   };
   const auto execute_case = [&](size_t index) {
     try {

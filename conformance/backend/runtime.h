@@ -20,11 +20,12 @@ class Runtime : public Backend {
   std::string name() const override { return "plumbline runtime"; }
   BackendDescription describe() const override;
   std::vector<std::optional<PlanAnswer>> plan(const Job& job, const std::filesystem::path& out) const override;
-  /// Only rank 0 calls `on_event`, on its own thread: when a case or a measurement begins, and when it is done. It is
-  /// done when every rank has executed it and rank 0 has written the result files of all ranks below `out`, which the
-  /// other ranks need not see. An exception of any rank, also one of `on_event`, aborts the others with its reason and
-  /// is rethrown (run_thread_ranks() says which, if ranks are threads). So a case that fails ends the job, and
-  /// JobEvent::failed stays empty.
+  /// Only rank 0 calls `on_event`, on its own thread: when a case or a measurement begins, and when it is done. The
+  /// call may block: the other ranks wait for it as long as Deadline::patient() allows. A case is done when every rank
+  /// has executed it and rank 0 has written the result files of all ranks below `out`, which the other ranks need not
+  /// see. An exception of any rank, also one of `on_event`, aborts the others with its reason and is rethrown
+  /// (run_thread_ranks() says which, if ranks are threads). So a case that fails ends the job, and JobEvent::failed
+  /// stays empty.
   JobResult run(const Job& job, const std::filesystem::path& out, const OnEvent& on_event) const override;
 
  private:

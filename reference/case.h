@@ -75,7 +75,7 @@ enum class StepKind {
 struct Step {
   StepKind kind = StepKind::Train;
   int rows = 0;            ///< for Train and Eval: rows of the batch; 0: Case::rows
-  bool has_target = true;  ///< for Eval: false if the batch has no target, so that there are outputs but no loss
+  bool has_target = true;  ///< for Eval: false if the batch has no target, and so no loss that needs one
   std::string parameters;  ///< for Freeze and Unfreeze: a shell pattern (fnmatch) of canonical names
 
   // NOLINTNEXTLINE(google-explicit-constructor): most steps consist of their kind alone

@@ -79,7 +79,8 @@ const Need divisor{"a loss that the user divides", [](const MutantRun& run) {
                    }};
 const Need class_weights{"class weights", [](const MutantRun& run) { return run.of.loss.class_weights; }};
 const Need ignored_targets{"ignored targets", [](const MutantRun& run) { return run.of.loss.ignores_targets; }};
-const Need several_targets{"several targets", [](const MutantRun& run) { return run.of.model.ends_with("heads"); }};
+const Need several_targets{"several targets",
+                           [](const MutantRun& run) { return has_feature(run.of, "several-targets"); }};
 const Need local_losses{"losses that stay in early stages", [](const MutantRun& run) {
                           return run.of.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
                         }};

@@ -119,6 +119,12 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
   split.loss_outputs.emplace(model.compared_outputs);
   std::iota(split.loss_outputs->begin(), split.loss_outputs->end(), 0);
   split.exits_early = model.exits_early;
+  const bool has_targets = c.loss.kind == reference::LossKind::Mse || c.loss.kind == reference::LossKind::CrossEntropy;
+  if (model.compared_outputs > 1 &&
+      (!has_targets || c.loss.ignores_targets || c.loss.class_weights || c.loss.auxiliary != AuxiliaryLosses::None))
+    throw InputError("model: '" + c.model + "' has several targets, but the loss of case " + c.id +
+                     " does not fit; expected kind \"mse\" or \"cross-entropy\", without ignored targets, class "
+                     "weights and auxiliary losses");
   if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
   if (model.auxiliary_losses == 0)
     throw InputError("model: '" + c.model + "' makes no auxiliary losses, but case " + c.id + " has some");
@@ -144,11 +150,10 @@ Batch make_whole_batch(const reference::Case& c, int rows, uint64_t seed, int st
   if (c.data > 0 && is_exact_model(c.model))
     tell_rows_apart(batch.inputs, make_model(c.model, c.dtype, seed).input_chunks, seed, batch_stream(step, "size"));
   if (!c.loss.ignores_targets) return batch;
-  const at::Tensor& target = batch.targets;
-  if (!target.defined() || target.scalar_type() != at::kLong || target.dim() != 2)
+  if (batch.targets.size() != 1 || batch.targets[0].scalar_type() != at::kLong || batch.targets[0].dim() != 2)
     throw InputError("model: targets of '" + c.model + "' cannot be ignored; they are not [rows, places] of classes");
   const Counter lengths(seed, "batch/" + std::to_string(step) + "/length");
-  const at::Tensor padded = target.clone();
+  const at::Tensor padded = batch.targets[0].clone();
   for (int64_t row = 0; row < padded.size(0); ++row) {
     const int64_t length = 1 + lengths.below(static_cast<uint64_t>(row), padded.size(1));
     padded[row].slice(0, length).fill_(reference::kIgnoredTarget);

@@ -24,7 +24,7 @@ namespace plumbline::models {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   /// Calls `module` with positional inputs, in the order of input_names; returns the outputs. An input that a batch
-  /// lacks, or an output, may be undefined (None). The loss is computed from the first.
+  /// lacks, or an output, may be undefined (None). The loss is computed from the first `compared_outputs`.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
   std::vector<std::string> input_names;
   std::vector<microbatch::ChunkSpec> input_chunks;  ///< indexed as input_names
@@ -63,7 +63,8 @@ int most_stages(const Model& model);
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
 /// How to cut the model of `c` into stages: at stage_points(), with a gradient for the values on which the losses of
-/// the case depend. Throws InputError as stage_points() does, and if the case has auxiliary losses and the model none.
+/// the case depend. Throws InputError as stage_points() does, if the case has auxiliary losses and the model none, and
+/// if the loss of the case does not fit several targets.
 split::SplitOptions case_split(const reference::Case& c, const Model& model, int stages);
 
 struct Batch {

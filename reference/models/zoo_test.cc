@@ -212,6 +212,18 @@ reference::Case case_with(const std::string& model, int data, reference::Dtype d
   return c;
 }
 
+TEST(Zoo, SeveralTargetsTakeALossThatComparesThem) {
+  const Model model = make_model("exact-heads", reference::Dtype::F32, seed);
+  reference::Case c = case_with("exact-heads", 0);
+  c.id = "mine";
+  testing::expect_line(testing::refusal([&] { case_split(c, model, 2); }),
+                       "model: 'exact-heads' has several targets, but the loss of case mine does not fit", "mse");
+  c.loss.kind = reference::LossKind::Mse;
+  EXPECT_EQ(case_split(c, model, 2).loss_outputs, (std::vector<int>{0, 1, 2}));
+  c.loss.auxiliary = reference::AuxiliaryLosses::Added;
+  EXPECT_THROW(case_split(c, model, 2), InputError);
+}
+
 TEST(Zoo, ACaseMayHaveItsOwnDraw) {
   for (const char* name : {"mlp", "exact-mlp", "exact-tied", "exact-dimensions"}) {
     const Batch usual = make_batch(name, reference::Dtype::F32, 8, seed, 1),

@@ -89,9 +89,7 @@ std::vector<std::optional<size_t>> match_formals(const c10::FunctionSchema& sche
       if (!named) throw Error("the operator has no argument " + in_quotes(*names[i]));
       place = *named;
     }
-    if (place >= formals.size())
-      throw Error(std::to_string(std::ranges::count(names, std::optional<std::string>())) +
-                  " arguments are too many for it");
+    if (place >= formals.size()) throw Error(std::to_string(names.size()) + " arguments are too many for it");
     if (given[place]) throw Error("argument " + in_quotes(formals[place].name()) + " is given twice");
     given[place] = i;
   }

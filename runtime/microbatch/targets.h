@@ -40,14 +40,16 @@ class Targets {
   auto end() const { return tensors_.end(); }
 
   /// The target, undefined if there is none. Throws InputError if there are several.
-  const at::Tensor& one() const {
+  const at::Tensor& one() const& {
     static const at::Tensor none;
     if (tensors_.size() > 1)
       throw InputError("one target is read where there are " + std::to_string(tensors_.size()) +
                        "; let the loss function take plumbline::Targets");
     return tensors_.empty() ? none : tensors_[0];
   }
-  operator const at::Tensor&() const { return one(); }  // NOLINT(google-explicit-constructor)
+  at::Tensor one() && { return std::as_const(*this).one(); }
+  operator const at::Tensor&() const& { return one(); }            // NOLINT(google-explicit-constructor)
+  operator at::Tensor() && { return std::as_const(*this).one(); }  // NOLINT(google-explicit-constructor)
 
   /// The results of `change` for each target.
   template <class Change>

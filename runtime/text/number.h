@@ -1,4 +1,4 @@
-// Numbers that texts spell out, in every locale alike: no blanks, no plus sign and no hexadecimal digits.
+// Numbers that texts spell out, in every locale alike: no blanks, no plus sign in front and no hexadecimal digits.
 #pragma once
 
 #include <charconv>
@@ -9,8 +9,9 @@
 namespace plumbline {
 
 /// Removes the longest number from the front of `text` and returns it: decimal digits, after a minus sign if `Number`
-/// is signed; a floating-point number may also have a fraction and an exponent, or be "inf" or "nan". Returns nullopt,
-/// and leaves `text` as it is, if it begins with no number or with one out of the range of `Number`.
+/// is signed; a floating-point number may also have a fraction and an exponent, or be an infinity or NaN in any form
+/// that std::from_chars() takes. Returns nullopt, and leaves `text` as it is, if it begins with no number or with one
+/// out of the range of `Number`.
 template <class Number>
 std::optional<Number> take_number(std::string_view& text) {
   Number number{};

@@ -14,8 +14,8 @@ void write_drawing(const std::string& drawing, const std::filesystem::path& path
   if (picture) source += ".dot";
   try {
     write_file(source, drawing);
-  } catch (const WriteError&) {
-    throw InputError("--dot: cannot write " + source.string());
+  } catch (const WriteError& error) {
+    throw InputError(std::string("--dot: ") + error.what());
   }
   if (!picture) return;
   conformance::ProcessOptions graphviz;

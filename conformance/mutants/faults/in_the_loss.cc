@@ -4,6 +4,10 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "conformance/mutants/faults/elements_of.h"
 #include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/options_mutant.h"
@@ -33,12 +37,6 @@ Mutant loss(std::string name, std::string what, WrongLoss wrong, std::vector<Nee
             return fault;
           },
           std::move(needs)};
-}
-
-double elements_of(const Targets& targets) {
-  double elements = 0;
-  for (const at::Tensor& target : targets) elements += static_cast<double>(target.numel());
-  return elements;
 }
 
 /// Changes the local losses of the rank. `wrong` is copied for each rank, with the state that it captures.
@@ -127,7 +125,9 @@ std::vector<Mutant> mutants_in_the_loss() {
              if (outputs.size() < 2 || !outputs[1].defined() || !outputs[1].is_floating_point() ||
                  outputs[1].sizes() != outputs[0].sizes())
                return right(outputs, targets);
-             return right({outputs[1], outputs[0]}, targets);
+             std::vector<at::Tensor> exchanged = outputs;
+             std::swap(exchanged[0], exchanged[1]);
+             return right(exchanged, targets);
            }),
       loss("targets-exchanged", "The targets of the first two outputs change places.",
            [](const engine::LossFunction& right, const auto& outputs, const Targets& targets) {

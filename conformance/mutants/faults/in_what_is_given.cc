@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "conformance/mutants/faults/batch_fault.h"
+#include "conformance/mutants/faults/elements_of.h"
 #include "conformance/mutants/faults/pipe_fault.h"
 #include "conformance/mutants/hooked_stage.h"
 #include "conformance/mutants/mutants.h"
@@ -221,7 +222,7 @@ std::vector<Mutant> mutants_in_what_is_given() {
          fault.options = [site](engine::EngineOptions& options) {
            options.mean_count = [site](const Targets& targets) {
              site.happens();
-             return static_cast<double>(targets.one().numel());
+             return elements_of(targets);
            };
          };
          return fault;

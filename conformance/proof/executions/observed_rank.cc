@@ -93,10 +93,11 @@ class ObservedSteps : public reference::CaseSubject {
   capture::InterposerScope scope_;
 };
 
-/// A lone target has no number.
+/// A lone target has no number. `of`: " of step 0", or ", micro-batch 1 of step 0".
 void name_targets(Recorder& recorder, const Targets& targets, const std::string& of) {
   for (size_t i = 0; i < targets.size(); ++i)
-    recorder.name_leaf(targets[i], "target", targets.size() == 1 ? of : std::to_string(i) + " " + of);
+    recorder.name_leaf(targets[i], "target",
+                       targets.size() == 1 ? of.substr(of.find_first_not_of(", ")) : std::to_string(i) + of);
 }
 
 }  // namespace
@@ -104,12 +105,12 @@ void name_targets(Recorder& recorder, const Targets& targets, const std::string&
 void name_batch(Recorder& recorder, int step, const models::Batch& batch) {
   const std::string of = " of step " + std::to_string(step);
   for (size_t i = 0; i < batch.inputs.size(); ++i) recorder.name_leaf(batch.inputs[i], "input", std::to_string(i) + of);
-  name_targets(recorder, batch.targets, of.substr(1));
+  name_targets(recorder, batch.targets, of);
   for (size_t m = 0; m < batch.parts.size(); ++m) {
     const std::string of_part = ", micro-batch " + std::to_string(m) + of;
     for (size_t i = 0; i < batch.parts[m].inputs.size(); ++i)
       recorder.name_leaf(batch.parts[m].inputs[i], "input", std::to_string(i) + of_part);
-    name_targets(recorder, batch.parts[m].targets, of_part.substr(2));
+    name_targets(recorder, batch.parts[m].targets, of_part);
   }
 }
 

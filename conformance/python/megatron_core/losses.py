@@ -64,9 +64,8 @@ class Losses:
 
 def _tokens(case, step, m):
     """The rows of a micro-batch, or how many of its targets count."""
-    target = case.target(step, m)
     if case.json["loss"]["kind"] == "cross-entropy":
-        ignored = case.json["loss"]["ignored_target"]
-        return torch.tensor(target.numel()) if ignored is None else (target != ignored).sum()
+        ignored, targets = case.json["loss"]["ignored_target"], case.flat_targets(case.target(step, m))
+        return sum(torch.tensor(of.numel()) if ignored is None else (of != ignored).sum() for of in targets)
     (entry,) = case.json["inputs"][:1]
     return torch.tensor(case.inputs(step, m)[0].shape[entry["chunk"]["dim"]])

@@ -52,12 +52,23 @@ def filled(form, value_of):
     return [filled(inner, value_of) for inner in form] if isinstance(form, list) else value_of(form)
 
 
+def names_in(form):
+    """[name]: those in a nested structure of case.json."""
+    if isinstance(form, str):
+        return [form]
+    return [name for inner in (form.values() if isinstance(form, dict) else form) for name in names_in(inner)]
+
+
 def flattened(form, value, what):
     """The reverse: {name: value}. Raises ValueError, which begins with `what`, if `value` has another form."""
     if isinstance(form, str):
         return {form: value}
+    if not isinstance(value, dict if isinstance(form, dict) else (list, tuple)):
+        raise ValueError(f"{what} {form} expected, {type(value).__name__} given")
     if len(form) != len(value):
         raise ValueError(f"{what} {form} expected, {len(value)} given")
+    if isinstance(form, dict) and form.keys() != value.keys():
+        raise ValueError(f"{what} {form} expected, {', '.join(map(str, value))} given")
     keys = form if isinstance(form, dict) else range(len(form))
     return {name: leaf for key in keys for name, leaf in flattened(form[key], value[key], what).items()}
 
@@ -101,7 +112,18 @@ class Case:
         self.folder = folder
         self.json = read_json(os.path.join(folder, "case.json"), "case")
         self.program = read_json(os.path.join(folder, "program.json"), "program")
+        self._check_targets()
         self._of_microbatches = self.microbatches  # those over which a batch in tensors.safetensors is divided
+
+    def _check_targets(self):
+        """What the schema cannot say."""
+        compared = self.json["loss"].get("outputs")
+        place = f"{os.path.join(self.folder, 'case.json')}: loss.outputs"
+        if (compared is None) != ("targets" not in self.json):
+            raise FormatError(f"{place} and targets: expected both or neither")
+        if compared is not None:
+            if sorted(names_in(self.json["targets"])) != sorted(compared) or not set(compared) <= set(self.output_names()):
+                raise FormatError(f"{place}: expected outputs of the model, each once in targets, got {', '.join(compared)}")
 
     @functools.cached_property
     def tensors(self):

@@ -124,29 +124,40 @@ class Files(unittest.TestCase):
         self.assertEqual([case.needs_gradients(0, m) for m in (0, 1)], [True, False])
 
     def test_several_targets_are_given_in_the_structure_of_the_case(self):
-        def edit(document):
-            document["targets"] = {"b": ["y.1"], "a": "y.0"}
-            document["loss"]["outputs"] = ["y.0", "y.1"]
-
-        self.change("case.json", edit)
-        case = load(self.case)
-        self.assertEqual((case.givens(), case.compared_outputs()), ({"several_targets"}, ["y.0", "y.1"]))
-        self.assertIn("a structure of several targets", self.planned(Toy())["why"])
-        rows = np.arange(5)
-        case.tensors = {"step/0/target/y.0": rows, "step/0/target/y.1": -rows}
+        with tempfile.TemporaryDirectory() as folder:
+            case = load(export(folder, "exact-heads"))
+            whole = {name: case.tensors["step/0/target/" + name] for name in ("boxes", "scores.0", "scores.1")}
+        self.assertEqual((case.givens(), case.compared_outputs()), ({"several_targets"}, list(whole)))
         target = case.target(0, 1)
-        self.assertEqual(list(target), ["b", "a"])
-        part = np.array_split(rows, case.microbatches)[1]
-        np.testing.assert_array_equal(target["a"], part)
-        np.testing.assert_array_equal(target["b"][0], -part)
-        first, second = case.flat_targets(target)
-        self.assertIs(first, target["a"])
-        self.assertEqual(case.nested_targets([1, 2]), {"b": [2], "a": 1})
-        self.assertIs(second, target["b"][0])
-        with self.assertRaisesRegex(ValueError, "targets .* expected, 1 given"):
-            case.flat_targets({"a": rows})
+        self.assertEqual(list(target), ["scores", "boxes"])
+        parts = {name: np.array_split(array, case.microbatches)[1] for name, array in whole.items()}
+        for found, name in ((target["boxes"], "boxes"), *zip(target["scores"], ("scores.0", "scores.1"), strict=True)):
+            np.testing.assert_array_equal(found, parts[name])
+        self.assertTrue(all(a is b for a, b in zip(case.flat_targets(target), (target["boxes"], *target["scores"]), strict=True)))
+        self.assertEqual(case.nested_targets([1, 2, 3]), {"scores": [2, 3], "boxes": 1})
+        for wrong, given in (([1, 2], "list"), ({"boxes": 1}, "1"), ({"boxes": 1, "b": [2, 3]}, "boxes, b"),
+                             ({"boxes": 1, "scores": np.ones(2)}, "ndarray")):  # fmt: skip
+            with self.assertRaisesRegex(ValueError, f"targets .* expected, {given} given$"):
+                case.flat_targets(wrong)
         case.steps[0]["target"] = False
         self.assertIsNone(case.target(0, 1))
+
+    def test_targets_name_the_outputs_that_are_compared(self):
+        def change(targets, compared):
+            def edit(document):
+                document.update({} if targets is None else {"targets": targets})
+                document["loss"].update({} if compared is None else {"outputs": compared})
+
+            self.setUp()
+            self.change("case.json", edit)
+            return self.refusal()
+
+        self.assertIn("case.json: loss.outputs and targets: expected both or neither", change(None, ["0", "1"]))
+        self.assertIn("case.json: loss.outputs and targets: expected both or neither", change(["0", "1"], None))
+        once = "case.json: loss.outputs: expected outputs of the model, each once in targets, got 0, 1"
+        for targets in (["0"], ["0", "1", "1"], ["0", "2"], ["0", "1"]):  # the model has one output
+            self.assertIn(once, change(targets, ["0", "1"]))
+        self.assertIn("case.json: loss.outputs", change(["0", "0"], ["0", "0"]))
 
     def test_a_divisor_is_positive(self):
         self.change("case.json", lambda document: document["steps"][0].update(loss_divisor=0))

@@ -154,8 +154,12 @@ class EveryCase(unittest.TestCase):
         self.assertTrue(torch.equal(case.loss(output, case.target(0, 0), 0), undivided / case.microbatches))
         case = load(next(f for f in self.cases if "/exact-added-losses/" in f))
         outputs = case.model()(*case.inputs(0, 0))
-        with self.assertRaisesRegex(ValueError, "adds output 1 to its loss: loss\\(\\) needs all outputs"):
+        with self.assertRaisesRegex(ValueError, "reads output 1 in its loss: loss\\(\\) needs all outputs"):
             case.loss(outputs[0], case.target(0, 0))
+        case = load(next(f for f in self.cases if "/exact-heads/" in f))
+        outputs = case.model()(*case.inputs(0, 0))
+        with self.assertRaisesRegex(ValueError, "reads output scores.0 in its loss: loss\\(\\) needs all outputs"):
+            case.loss(outputs["boxes"], case.target(0, 0))
 
     def test_losses_that_stay_in_a_stage_are_no_outputs(self):
         case = load(next(f for f in self.cases if "/exact-local-losses/" in f))

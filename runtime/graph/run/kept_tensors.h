@@ -5,12 +5,21 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/graph/host_tensors.h"
 
 namespace plumbline::graph {
+
+/// For two tensors of equal dtype and sizes. By value, -0.0 would equal 0.0, and a NaN would differ from itself.
+inline bool have_equal_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_cpu() || a.layout() != c10::kStrided) return at::equal(a, b);
+  const at::Tensor left = with_own_values(a.detach()).contiguous(), right = with_own_values(b.detach()).contiguous();
+  return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+}
 
 /// The destructor restores each kept tensor in place: writes the content back if it changed, and detaches the tensor if
 /// a run gave it a gradient history. Undefined and meta tensors are ignored.
@@ -34,7 +43,7 @@ class KeptTensors {
       // A computation into the tensor may have given it a history.
       if (!kept.required_grad && kept.tensor.requires_grad()) kept.tensor.detach_();
       // Only changed tensors are written: a write bumps the version, and a pending backward would then fail.
-      if (!at::equal(kept.tensor, kept.before)) kept.tensor.copy_(kept.before);
+      if (!have_equal_bits(kept.tensor, kept.before)) kept.tensor.copy_(kept.before);
     }
   }
   KeptTensors(const KeptTensors&) = delete;

@@ -1,7 +1,5 @@
 #include "conformance/export/program_form.h"
 
-#include <ATen/ops/tensor_split.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -11,6 +9,7 @@
 #include "conformance/export/opset.h"
 #include "reference/loss.h"
 #include "reference/named_tensors.h"
+#include "reference/oracle/microbatches.h"
 #include "runtime/graph/host_tensors.h"
 #include "runtime/split/module_pipe.h"
 
@@ -254,25 +253,15 @@ std::vector<double> ProgramSet::counts(const std::vector<ProgramUse>& uses) cons
 std::vector<ProgramUse> ProgramSet::use(const models::Batch& batch, bool training) {
   const int count = case_.microbatches;
   std::vector<ProgramUse> uses(count);
-  for (size_t m = 0; m < batch.parts.size(); ++m) {
-    uses[m].inputs = batch.parts[m].inputs;
-    uses[m].targets = batch.parts[m].targets;
-  }
-  for (size_t i = 0; i < batch.inputs.size(); ++i) {
-    const microbatch::ChunkSpec& spec = model_.input_chunks.at(i);
-    const at::Tensor& input = batch.inputs[i];
-    const std::vector<at::Tensor> pieces = spec.replicate || !input.defined()
-                                               ? std::vector<at::Tensor>(count, input)
-                                               : at::tensor_split(input, count, spec.dim);
-    for (int m = 0; m < count; ++m) uses[m].inputs.push_back(pieces[m]);
+  std::vector<models::Batch> chunks = reference::divide(case_, model_, batch, count, /*training=*/false);
+  for (int m = 0; m < count; ++m) {
+    uses[m].inputs = std::move(chunks[m].inputs);
+    uses[m].targets = std::move(chunks[m].targets);
   }
   for (int m = 0; training && m < count; ++m)
     if (reference::requires_gradients(case_, m))
       for (at::Tensor& input : uses[m].inputs)
         if (input.defined() && input.is_floating_point()) input = input.detach().requires_grad_();
-  for (int m = 0; batch.parts.empty() && m < count; ++m)
-    uses[m].targets = batch.targets.map(
-        [&](const at::Tensor& target) { return at::tensor_split(target, count, model_.target_chunk.dim)[m]; });
   for (ProgramUse& use : uses) use.program = program_for(use.inputs, training);
   if (!training) return uses;
   if (case_.loss.reduction == reference::Reduction::Mean && !case_.loss.equal_weights) {

@@ -3,9 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstring>
-
-#include "runtime/graph/host_tensors.h"
+#include "runtime/graph/equal_bits.h"
 
 namespace plumbline::conformance {
 
@@ -13,11 +11,7 @@ namespace plumbline::conformance {
 inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.is_same(b)) return true;
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.requires_grad() != b.requires_grad())
-    return false;
-  const at::Tensor left = graph::with_own_values(a.detach()).contiguous(),
-                   right = graph::with_own_values(b.detach()).contiguous();
-  return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+  return a.requires_grad() == b.requires_grad() && graph::have_equal_bits(a, b);
 }
 
 }  // namespace plumbline::conformance

@@ -3,19 +3,13 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "reference/loss.h"
+#include "runtime/graph/equal_bits.h"
 
 namespace plumbline::reference {
 namespace {
-
-bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  const at::Tensor left = a.cpu().contiguous(), right = b.cpu().contiguous();
-  return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
-}
 
 constexpr std::string_view kDiffers = " (a copy that differs)";
 
@@ -33,7 +27,7 @@ void record(Results& results, ResultKind kind, int step, const NamedTensors& ten
     const auto& [name, tensor] = tensors[i];
     if (is_first[i]) continue;
     const auto first = results.find(to_string(key_of(name)));
-    if (first == results.end() || (tensor.defined() && same_bytes(first->second, tensor))) continue;
+    if (first == results.end() || (tensor.defined() && graph::have_equal_bits(first->second, tensor))) continue;
     put(results, key_of(name + (tensor.defined() ? std::string(kDiffers) : " (missing in a copy)")),
         tensor.defined() ? tensor : first->second);
   }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "reference/loss.h"
 
@@ -28,9 +29,12 @@ std::vector<models::Batch> pieces_of(const models::Model& model, const models::B
                                                : at::tensor_split(input, parts, spec.dim);
     for (int m = 0; m < parts; ++m) chunks[m].inputs.push_back(pieces[m]);
   }
-  for (int m = 0; m < parts; ++m)
-    chunks[m].targets = batch.targets.map(
-        [&](const at::Tensor& target) { return at::tensor_split(target, parts, model.target_chunk.dim)[m]; });
+  std::vector<std::vector<at::Tensor>> targets(parts);
+  for (const at::Tensor& target : batch.targets) {
+    const std::vector<at::Tensor> pieces = at::tensor_split(target, parts, model.target_chunk.dim);
+    for (int m = 0; m < parts; ++m) targets[m].push_back(pieces[m]);
+  }
+  for (int m = 0; m < parts; ++m) chunks[m].targets = std::move(targets[m]);
   return chunks;
 }
 

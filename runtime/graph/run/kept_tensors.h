@@ -3,26 +3,17 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/equal.h>
 
-#include <cstring>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/graph/equal_bits.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/host_tensors.h"
 
 namespace plumbline::graph {
 
-/// For two tensors of equal dtype and sizes. By value, -0.0 would equal 0.0, and a NaN would differ from itself.
-inline bool have_equal_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.is_cpu() || a.layout() != c10::kStrided) return at::equal(a, b);
-  const at::Tensor left = with_own_values(a.detach()).contiguous(), right = with_own_values(b.detach()).contiguous();
-  return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
-}
-
 /// The destructor restores each kept tensor in place: writes the content back if it changed, and detaches the tensor if
-/// a run gave it a gradient history. Undefined and meta tensors are ignored.
+/// a run gave it a gradient history. Undefined and meta tensors are ignored; all others must be strided.
 class KeptTensors {
  public:
   KeptTensors() = default;

@@ -13,8 +13,8 @@ void add_mutants(CLI::App& app, Command& chosen, const Actions& actions) {
   CLI::App* command = app.add_subcommand("mutants",
                                          "The faults that `run --mutant NAME` injects, and the cases that kill them.\n"
                                          "Without --matrix: lists them, each with a description");
-  command->add_option("--mutant", options->mutants, "Only those whose name matches this pattern (* and ?)")
-      ->type_name("GLOB")
+  command->add_option("--mutant", options->mutants, "Only those whose name matches one of these patterns (* and ?)")
+      ->type_name("GLOB,...")
       ->capture_default_str();
   command->add_flag("--json", options->json, "The list as JSON");
   CLI::Option* matrix_flag = command->add_flag(

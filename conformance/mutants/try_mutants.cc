@@ -1,11 +1,12 @@
 #include "conformance/mutants/try_mutants.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/text/join.h"
+#include "runtime/text/near_names.h"
+#include "runtime/text/patterns.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -70,12 +71,14 @@ class Trial {
 
 }  // namespace
 
-std::vector<const Mutant*> select_mutants(const std::string& pattern) {
+std::vector<const Mutant*> select_mutants(const std::string& patterns) {
+  std::vector<std::string> names;
+  for (const Mutant& mutant : mutants()) names.push_back(mutant.name);
   std::vector<const Mutant*> selected;
-  for (const Mutant& mutant : mutants())
-    if (fnmatch(pattern.c_str(), mutant.name.c_str(), 0) == 0) selected.push_back(&mutant);
-  if (selected.empty())
-    throw InputError("--mutant: no mutant matches '" + pattern + "'; `plumbline mutants` lists them");
+  for (const std::string& name : matching(names, split_at_commas(patterns), [&](const std::string& pattern) {
+         return "--mutant: no mutant matches '" + pattern + "'; nearest: " + join(near_names(names, pattern));
+       }))
+    selected.push_back(&find_mutant(name));
   return selected;
 }
 

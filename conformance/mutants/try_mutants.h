@@ -18,8 +18,9 @@ struct TryOptions {
   std::function<void(const std::string& line)> say = {};
 };
 
-/// Returns the mutants whose name matches a shell pattern. Throws InputError if no name matches.
-std::vector<const Mutant*> select_mutants(const std::string& pattern);
+/// Returns the mutants whose name matches one of the shell patterns, separated by commas, in their order. Throws
+/// InputError for a pattern that matches none.
+std::vector<const Mutant*> select_mutants(const std::string& patterns);
 
 /// Tries each mutant on the first run of every case, then on the second run of every case, and so on; with
 /// TryOptions::enough, a case that killed the mutant is tried again only after all other runs. Runs that do not pass

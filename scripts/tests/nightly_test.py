@@ -1,5 +1,6 @@
 """scripts/nightly's resuming and limit, on a tree of stubs, and the examples that start it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -67,6 +68,20 @@ class Resuming(unittest.TestCase):
     def test_another_seed_is_not_resumed(self):
         self.nightly('alarm', code=0)
         self.assertIn('this is commit unknown, seed 2', self.nightly('--resume', '--seed', '2', 'alarm', code=2))
+
+    def test_successive_nights_do_all_of_a_divided_step(self):
+        names = [f'mutant-{i}' for i in range(50)]
+        (self.root / 'build/plumbline').write_text(STUB + f"""[ "$2" != --json ] || echo '{json.dumps([{'name': name} for name in names])}'\n""")
+        (self.root / 'scripts/sanitizers').write_text(STUB)
+        (self.root / 'scripts/sanitizers').chmod(0o755)
+        tried, kinds = [], []
+        for seed in range(20261129, 20261129 + 8):
+            self.nightly('mutants', 'sanitizers', '--seed', str(seed), code=1)
+            words = next(line for line in self.ran if '--full' in line).split()
+            tried += words[words.index('--mutant') + 1].split(',')
+            kinds += [line for line in self.ran if line.startswith('sanitizers')]
+        self.assertEqual(sorted(tried), sorted(names))
+        self.assertEqual(sorted(set(kinds)), ['sanitizers --whole address', 'sanitizers --whole thread'])
 
     def test_what_got_worse_is_measured_twice(self):
         (self.root / 'scripts/bench_instructions').write_text('#!/bin/sh\nexit 3\n')

@@ -1,6 +1,7 @@
 // `plumbline mutants` from the command line: the list, the kill matrix, recorded killers, random faults.
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "conformance/cli/testing/cli_fixture.h"
 
@@ -33,6 +34,11 @@ TEST_F(MutantsCli, EachIsListedWithItsSentence) {
     EXPECT_EQ(mutant["needs"][0], "2 ranks or more");
     EXPECT_EQ(mutant["needs"][1], "a parameter that several stages share");
   }
+  const nlohmann::json two =
+      nlohmann::json::parse(start({"mutants", "--json", "--mutant", "copy-lost,drop-v*,copy-lost"}).output);
+  ASSERT_EQ(two.size(), 2U) << two;
+  EXPECT_EQ(std::set<std::string>({two[0]["name"], two[1]["name"]}),
+            std::set<std::string>({"copy-lost", "drop-value"}));
 }
 
 TEST_F(MutantsCli, TheMatrixIsPrintedAndKept) {
@@ -108,6 +114,7 @@ TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
 TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
   expect_refused({
       {{"mutants", "--mutant", "nonesuch"}, "no mutant matches 'nonesuch'"},
+      {{"mutants", "--mutant", "copy-lost,copy-lots"}, "no mutant matches 'copy-lots'; nearest: copy-lost"},
       {{"mutants", "--case", "mlp"}, "--case goes with --matrix or --random"},
       {{"mutants", "--matrix", "--case", "nonesuch"}, "nonesuch"},
       {{"mutants", "--matrix", "--random", "2"}, "--random"},

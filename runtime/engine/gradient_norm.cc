@@ -28,8 +28,8 @@ Shares own_shares(const std::map<int, split::StageState>& states, Norm norm) {
   for (const auto& [stage, state] : states)
     for (const auto& [name, parameter] : state.parameters) {
       if (!parameter.grad().defined() || parameter.numel() == 0 || shares.contains(name)) continue;
-      const at::Tensor grad = parameter.grad().to(at::kDouble);
-      shares[name] = (norm == Norm::Two ? at::sum(at::mul(grad, grad)) : at::max(at::abs(grad))).item<double>();
+      const at::Tensor sizes = at::abs(parameter.grad().to(parameter.is_complex() ? at::kComplexDouble : at::kDouble));
+      shares[name] = (norm == Norm::Two ? at::sum(at::mul(sizes, sizes)) : at::max(sizes)).item<double>();
     }
   return shares;
 }

@@ -68,6 +68,13 @@ TEST(GradientNorm, SumsHalfPrecisionInDouble) {
   EXPECT_EQ(norms(states, Norm::Two).front(), 4.0);
 }
 
+TEST(GradientNorm, AComplexGradientCountsItsAbsoluteValue) {
+  const at::Tensor gradient = at::complex(at::tensor({3.0F, 0.0F}), at::tensor({4.0F, 12.0F}));  // sizes 5 and 12
+  const std::vector<States> states = {{{0, {{{"w", parameter_with(gradient)}}, {}}}}};
+  EXPECT_EQ(norms(states, Norm::Two).front(), 13.0);
+  EXPECT_EQ(norms(states, Norm::Infinity).front(), 12.0);
+}
+
 TEST(GradientNorm, AGradientThatIsNotFiniteShowsOnEveryRank) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {inf, -inf, nan})

@@ -23,11 +23,7 @@ std::string change_text(const FigureChange& change) {
   const Judgement& judgement = change.judgement;
   std::string text =
       value_text(judgement.before, change.figure.unit) + " -> " + value_text(judgement.after, change.figure.unit);
-  if (std::isfinite(judgement.ratio)) {
-    std::array<char, 40> percent;
-    std::snprintf(percent.data(), percent.size(), " (%+.1f %%)", 100 * (judgement.ratio - 1));
-    text += percent.data();
-  }
+  if (std::isfinite(judgement.ratio)) text += " (" + change_percent(judgement.ratio) + ")";
   if (change.since) {
     text += ", since " + change.since->commit + " of " + change.since->date.substr(0, 10);
     text += change.since->confirmed ? ", " + counted(change.since->runs, "run")
@@ -67,6 +63,8 @@ std::string value_text(double value, const std::string& unit) {
   if (unit == "bytes") return scaled({{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}});
   return significant(value, value >= 1e6 ? 9 : 5) + (unit == "1" ? "" : " " + unit);
 }
+
+std::string change_percent(double ratio) { return (ratio < 1 ? "" : "+") + percent(ratio - 1); }
 
 std::string changes_text(const std::vector<FigureChange>& changes, bool all) {
   std::string text;

@@ -25,4 +25,7 @@ int exit_code(const std::vector<FigureChange>& changes);
 /// A value with its unit, for people: "12.3 ms", "4.5 MiB", "17 allocations".
 std::string value_text(double value, const std::string& unit);
 
+/// A ratio of two values as the change it means: "+5.2 %".
+std::string change_percent(double ratio);
+
 }  // namespace plumbline::bench

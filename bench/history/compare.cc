@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "bench/history/median.h"
 #include "bench/history/rank_test.h"
 #include "runtime/error.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 namespace {
@@ -14,12 +14,6 @@ namespace {
 constexpr double kSpreads = 3;  ///< a change must be this many times the history's own spread
 
 std::vector<double> vector_of(std::span<const double> values) { return {values.begin(), values.end()}; }
-
-std::string percent(double part) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * part);
-  return text;
-}
 
 /// Of a factor between two values: how far apart they are, whichever is larger.
 double effect_of(double ratio) { return std::max(ratio, 1 / ratio) - 1; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
@@ -31,12 +30,6 @@ std::string table(const std::vector<std::string>& heads, const std::string& rows
   return html + "</tr></thead><tbody>\n" + rows + "</tbody></table></div>\n";
 }
 
-std::string change_percent(double ratio) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%+.1f %%", 100 * (ratio - 1));
-  return std::isfinite(ratio) ? text : "from 0";
-}
-
 std::string summary(const std::vector<Trend>& trends) {
   std::map<Change, size_t> counts;
   for (const Trend& trend : trends) ++counts[trend.now.change];
@@ -48,6 +41,7 @@ std::string summary(const std::vector<Trend>& trends) {
 std::string row(std::span<const BenchRun> history, const Trend& trend, bool with_benchmark) {
   const Judgement& now = trend.now;
   const bool moved = now.change == Change::Regressed || now.change == Change::Improved;
+  const std::string change = std::isfinite(now.ratio) ? change_percent(now.ratio) : "from 0";
   std::string why = xml_escaped(now.reason);
   if (trend.since) {
     const BenchRun& first = history[trend.since->run];
@@ -57,7 +51,7 @@ std::string row(std::span<const BenchRun> history, const Trend& trend, bool with
   return "<tr><th scope=\"row\">" + xml_escaped((with_benchmark ? trend.benchmark + " " : "") + trend.figure.name) +
          "</th><td>" + (trend.figure.kind == Kind::Timed ? "timed" : "counted") + "</td><td class=\"number\">" +
          xml_escaped(value_text(trend.points.back().value, trend.figure.unit)) + "</td><td>" + word(now.change) +
-         "</td><td class=\"number\">" + (moved ? change_percent(now.ratio) : "") + "</td><td>" + why + "</td><td>" +
+         "</td><td class=\"number\">" + (moved ? change : "") + "</td><td>" + why + "</td><td>" +
          trend_svg(history, trend) + "</td></tr>\n";
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"
 #include "runtime/partition/parity/recorded.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 namespace {
@@ -39,11 +40,7 @@ void add_plan(const partition::Partition& made, PartitionTimes& times) {
   times.peak_bytes = memory.peak;
 }
 
-std::string mebibytes(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", static_cast<double>(bytes) / (1 << 20));
-  return text;
-}
+std::string mebibytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / (1 << 20), 2); }
 
 }  // namespace
 
@@ -84,13 +81,13 @@ std::string to_table(const PartitionComparison& comparison) {
       text += line + ("DIFFERENT: " + times.wrong) + "\n";
       continue;
     }
-    char theirs[32] = "-", ratio[32] = "-";
+    std::string theirs = "-", ratio = "-";
     if (!times.pytorch.empty()) {
-      std::snprintf(theirs, sizeof theirs, "%.2f", 1e3 * median(times.pytorch));
-      std::snprintf(ratio, sizeof ratio, "%.0f", median(times.pytorch) / median(times.ours));
+      theirs = fixed(1e3 * median(times.pytorch), 2);
+      ratio = fixed(median(times.pytorch) / median(times.ours), 0);
     }
-    std::snprintf(line, sizeof line, "%-14s %12s %10.3f %8s %12s %12s  %s\n", times.mode.c_str(), theirs,
-                  1e3 * median(times.ours), ratio, mebibytes(times.saved_bytes).c_str(),
+    std::snprintf(line, sizeof line, "%-14s %12s %10.3f %8s %12s %12s  %s\n", times.mode.c_str(), theirs.c_str(),
+                  1e3 * median(times.ours), ratio.c_str(), mebibytes(times.saved_bytes).c_str(),
                   mebibytes(times.peak_bytes).c_str(), times.pytorch.empty() ? "ours alone" : "equal, node for node");
     text += line;
   }

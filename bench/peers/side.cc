@@ -1,7 +1,6 @@
 #include "bench/peers/side.h"
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 
@@ -47,10 +47,7 @@ void run_side(const std::string& name, const conformance::ProcessOptions& proces
 
 std::string load_average() {
   double load = 0;
-  if (getloadavg(&load, 1) != 1) return "unknown";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", load);
-  return text;
+  return getloadavg(&load, 1) == 1 ? fixed(load, 2) : "unknown";
 }
 
 }  // namespace plumbline::bench

@@ -6,6 +6,7 @@
 
 #include "bench/history/median.h"
 #include "runtime/text/counted.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 namespace {
@@ -15,9 +16,7 @@ size_t index_of(Arm arm) { return static_cast<size_t>(arm); }
 std::string ratio_text(const ArmSamples& samples, Arm arm) {
   const std::vector<double> ratios = peer_over(samples, arm);
   const auto [least, greatest] = std::ranges::minmax(ratios);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.1f (%.1f-%.1f)", median(ratios), least, greatest);
-  return text;
+  return fixed(median(ratios), 1) + " (" + fixed(least, 1) + "-" + fixed(greatest, 1) + ")";
 }
 
 std::string arm_text(const ScheduleSteps& steps, Arm arm) {

@@ -14,6 +14,7 @@
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/text/counted.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::bench {
 namespace {
@@ -40,19 +41,15 @@ std::string range(const StepDetails& details, double RankDetails::* member) {
     low = std::min(low, rank.*member);
     high = std::max(high, rank.*member);
   }
-  char text[64];
-  std::snprintf(text, sizeof text, "%.2f..%.2f", 1e3 * low, 1e3 * high);
-  return text;
+  return fixed(1e3 * low, 2) + ".." + fixed(1e3 * high, 2);
 }
 
 /// The greatest peak of a rank in MiB and the same rank's planned one.
 std::string peaks(const StepDetails& details) {
   const auto most = std::ranges::max_element(details.ranks, {}, &RankDetails::peak);
   if (!most->peak) return "-";
-  char text[64];
-  std::snprintf(text, sizeof text, "%.2f (%.2f)", static_cast<double>(*most->peak) / (1 << 20),
-                static_cast<double>(*most->planned_peak) / (1 << 20));
-  return text;
+  const auto mebibytes = [](int64_t bytes) { return fixed(static_cast<double>(bytes) / (1 << 20), 2); };
+  return mebibytes(*most->peak) + " (" + mebibytes(*most->planned_peak) + ")";
 }
 
 }  // namespace
@@ -118,18 +115,12 @@ std::string details_text(const std::vector<StepDetails>& details,
   std::snprintf(line, sizeof line, format, "ms", "p50", "p95", "simulated", "efficiency", "busy", "waiting", "posting",
                 "rest", "peak, MiB (planned)");
   std::string text = line;
-  const auto number = [](double value, int digits) {
-    char written[32];
-    std::snprintf(written, sizeof written, "%.*f", digits, value);
-    return std::string(written);
-  };
   for (size_t i = 0; i < details.size(); ++i) {
     const StepDetails& d = details[i];
-    std::snprintf(line, sizeof line, format, items[i].schedule.c_str(), number(1e3 * d.p50, 2).c_str(),
-                  number(1e3 * d.p95, 2).c_str(), number(1e3 * d.simulated, 2).c_str(),
-                  number(d.efficiency(), 3).c_str(), range(d, &RankDetails::busy).c_str(),
-                  range(d, &RankDetails::waiting).c_str(), range(d, &RankDetails::posting).c_str(),
-                  range(d, &RankDetails::rest).c_str(), peaks(d).c_str());
+    std::snprintf(line, sizeof line, format, items[i].schedule.c_str(), fixed(1e3 * d.p50, 2).c_str(),
+                  fixed(1e3 * d.p95, 2).c_str(), fixed(1e3 * d.simulated, 2).c_str(), fixed(d.efficiency(), 3).c_str(),
+                  range(d, &RankDetails::busy).c_str(), range(d, &RankDetails::waiting).c_str(),
+                  range(d, &RankDetails::posting).c_str(), range(d, &RankDetails::rest).c_str(), peaks(d).c_str());
     text += line;
   }
   return text;
@@ -146,9 +137,7 @@ std::string cores_text(const StepDetails& details, unsigned cores, double other_
     text = counted(static_cast<long long>(details.ranks.size()), "rank") + " on " + counted(cores, "core") +
            ", not pinned";
   }
-  char line[96];
-  std::snprintf(line, sizeof line, "; other processes took %.0f %% of the cores meanwhile\n", 100 * other_load);
-  return text + line;
+  return text + "; other processes took " + fixed(100 * other_load, 0) + " % of the cores meanwhile\n";
 }
 
 }  // namespace plumbline::bench

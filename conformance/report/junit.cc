@@ -1,10 +1,10 @@
 #include "conformance/report/junit.h"
 
-#include <cstdio>
 #include <pugixml.hpp>
 #include <sstream>
 
 #include "runtime/io/write_file.h"
+#include "runtime/text/significant.h"
 #include "runtime/text/xml_text.h"
 
 namespace plumbline::conformance {
@@ -60,12 +60,6 @@ void set_counts(pugi::xml_node node, const Counts& counts) {
   set_attribute(node, "skipped", std::to_string(counts.skipped));
 }
 
-std::string seconds_text(double seconds) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3f", seconds);
-  return text;
-}
-
 /// Everything that a reader of this element alone needs.
 std::string details(const Verdict& verdict) {
   std::string text = sentence(verdict) + "\n";
@@ -83,7 +77,7 @@ void add_case(pugi::xml_node suite, const Verdict& verdict) {
   set_attribute(node, "classname", "plumbline." + verdict.run.schedule);
   const std::string place = place_of(verdict.run);
   set_attribute(node, "name", verdict.run.case_id + (place.empty() ? "" : " (" + place + ")"));
-  set_attribute(node, "time", seconds_text(verdict.seconds));
+  set_attribute(node, "time", fixed(verdict.seconds, 3));
   const char* element = outcome_element(verdict.finding.status);
   if (element == nullptr) return;
   pugi::xml_node outcome = node.append_child(element);
@@ -123,7 +117,7 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
   total.tests += broken;
   total.errors += broken;
   set_counts(root, total);
-  set_attribute(root, "time", seconds_text(report.wall_seconds));
+  set_attribute(root, "time", fixed(report.wall_seconds, 3));
   for (const std::string& schedule : matrix_of(report.verdicts).schedules) {
     pugi::xml_node suite = root.append_child("testsuite");
     set_attribute(suite, "name", schedule);
@@ -131,7 +125,7 @@ void write_junit(const std::filesystem::path& path, const RunReport& report) {
     for (const Verdict& verdict : report.verdicts)
       if (verdict.run.schedule == schedule) counts.add(verdict);
     set_counts(suite, counts);
-    set_attribute(suite, "time", seconds_text(counts.seconds));
+    set_attribute(suite, "time", fixed(counts.seconds, 3));
     pugi::xml_node properties = suite.append_child("properties");
     for (const auto& [name, value] : report.context) {
       pugi::xml_node property = properties.append_child("property");

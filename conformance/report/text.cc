@@ -1,11 +1,10 @@
 #include "conformance/report/text.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "runtime/text/counted.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -22,14 +21,6 @@ std::string without_trailing_spaces(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
 }
-
-std::string fixed(double value, int digits) {
-  std::array<char, 64> text;
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
-std::string percent(double part) { return fixed(100.0 * part, 1) + " %"; }
 
 std::string symbol(Status status, bool colour) {
   const std::string plain(1, status_symbol(status));

@@ -14,6 +14,7 @@
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulate.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -53,9 +54,7 @@ schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesyst
 }
 
 std::string sleep_text(const JobThroughput& item) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%g/%g ms", item.forward_ms, item.backward_ms);
-  return text;
+  return significant(item.forward_ms, 6) + "/" + significant(item.backward_ms, 6) + " ms";
 }
 
 /// Why the schedule cannot be measured with this workload; empty when it can.

@@ -3,9 +3,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 
-#include <cstdio>
 #include <map>
 #include <sstream>
+
+#include "runtime/text/significant.h"
 
 namespace plumbline::proof {
 
@@ -60,15 +61,9 @@ Kind kind_of(std::string_view op) {
   return known == kinds.end() ? Kind::Computes : known->second;
 }
 
-std::string number_text(double number) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", number);
-  return text;
-}
-
 std::string argument_text(const c10::IValue& value) {
-  if (value.isDouble()) return number_text(value.toDouble());
-  if (value.isScalar() && !value.isBool()) return number_text(value.toScalar().toDouble());
+  if (value.isDouble()) return significant(value.toDouble(), 17);
+  if (value.isScalar() && !value.isBool()) return significant(value.toScalar().toDouble(), 17);
   std::ostringstream text;
   text << value;
   return text.str();

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
 #include "conformance/report/page/page_parts.h"
+#include "conformance/report/svg/svg.h"
 #include "runtime/text/filled.h"
 #include "runtime/text/xml_text.h"
 
@@ -189,9 +189,7 @@ class Page {
   }
 
   static std::string number(double value, const char* format) {
-    char text[64];
-    std::snprintf(text, sizeof text, format, value);
-    return std::isfinite(value) ? text : "?";
+    return std::isfinite(value) ? svg_number(value, format) : "?";
   }
 
   std::string measurements() const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
@@ -12,6 +11,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/join.h"
+#include "runtime/text/significant.h"
 #include "runtime/transport/machine/clock_offset.h"
 
 namespace plumbline::conformance {
@@ -47,19 +47,14 @@ std::string named(std::span<const RankFacts> ranks, int rank) {
 
 /// "1.2 ms"
 std::string time_text(double seconds) {
-  char text[32];
   const double size = std::abs(seconds);
-  if (size < 1e-3)
-    std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
-  else
-    std::snprintf(text, sizeof text, size < 1 ? "%.3g ms" : "%.3g s", size < 1 ? seconds * 1e3 : seconds);
-  return text;
+  if (size < 1e-3) return significant(seconds * 1e6, 3) + " us";
+  return size < 1 ? significant(seconds * 1e3, 3) + " ms" : significant(seconds, 3) + " s";
 }
 
 std::string link_text(std::span<const RankFacts> ranks, const Link& link) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3g GB/s, 8 bytes in ", link.bandwidth / 1e9);
-  return named(ranks, link.from) + " to " + named(ranks, link.to) + ": " + text + time_text(link.latency);
+  return named(ranks, link.from) + " to " + named(ranks, link.to) + ": " + significant(link.bandwidth / 1e9, 3) +
+         " GB/s, 8 bytes in " + time_text(link.latency);
 }
 
 }  // namespace

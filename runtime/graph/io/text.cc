@@ -1,7 +1,6 @@
 #include "runtime/graph/io/text.h"
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <ranges>
 #include <sstream>
@@ -10,6 +9,7 @@
 #include "runtime/graph/attributes.h"
 #include "runtime/graph/dtype_names.h"
 #include "runtime/text/join.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::graph {
 namespace {
@@ -40,13 +40,12 @@ std::string in_quotes(const std::string& text) {
 std::string float_text(double x) {
   if (std::isnan(x)) return "nan";
   if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
-  char buffer[40];
+  std::string text;
   // The shortest form that reads back to the same bits.
-  for (int precision : {6, 12, 17}) {
-    std::snprintf(buffer, sizeof buffer, "%.*g", precision, x);
-    if (std::strtod(buffer, nullptr) == x) break;
+  for (int digits : {6, 12, 17}) {
+    text = significant(x, digits);
+    if (std::strtod(text.c_str(), nullptr) == x) break;
   }
-  std::string text = buffer;
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

@@ -1,12 +1,12 @@
 #include "runtime/partition/parity/statistics.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "runtime/partition/cut/min_cut.h"
 #include "runtime/text/join.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::partition {
 namespace {
@@ -72,8 +72,7 @@ std::string to_text(const PartitionStatistics& statistics) {
   for (const auto& [bytes, name] : statistics.sizes) sizes.push_back("(" + std::to_string(bytes) + ", '" + name + "')");
   for (const auto& [op, count] : statistics.recomputed_ops)
     counts.push_back("('" + op + "', " + std::to_string(count) + ")");
-  char gigabytes[64];
-  std::snprintf(gigabytes, sizeof gigabytes, "%.2f", static_cast<double>(statistics.saved_bytes) / 1e9);
+  const std::string gigabytes = fixed(static_cast<double>(statistics.saved_bytes) / 1e9, 2);
   return "Ops banned from re-materialization: {" + join(statistics.ops_not_recomputable) + "}\n" +
          "Theoretical Activations Stored: " + gigabytes + " GB\n" + "Theoretical Per Activation Storage Sizes: [" +
          join(sizes) + "]\n" + "# remat/fw/bw: " + std::to_string(statistics.recomputed) + "/" +

@@ -6,6 +6,7 @@
 
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::transport::flight {
 namespace {
@@ -45,11 +46,7 @@ double since(const std::vector<Event>& events) {
   return events.back().seconds;
 }
 
-std::string ago(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", std::max(0.0, seconds));
-  return text;
-}
+std::string ago(double seconds) { return significant(std::max(0.0, seconds), 3) + " s"; }
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 

@@ -4,11 +4,11 @@
 #include "bench/cli/commands.h"
 #include "bench/cli/peer_options.h"
 #include "bench/cli/recording.h"
-#include "bench/history/median.h"
 #include "bench/micro/filled_model.h"
 #include "bench/peers/partition_times.h"
 #include "bench/peers/side.h"
 #include "runtime/io/temporary_folder.h"
+#include "runtime/median.h"
 #include "runtime/text/counted.h"
 
 namespace plumbline::bench {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "bench/history/median.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/history/median.h"
 #include "bench/history/rank_test.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 #include "runtime/text/significant.h"
 
 namespace plumbline::bench {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "bench/history/median.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {

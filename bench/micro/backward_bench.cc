@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "bench/history/median.h"
 #include "bench/micro/backward_times.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 #include <chrono>
 
-#include "bench/history/median.h"
 #include "runtime/clock.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {

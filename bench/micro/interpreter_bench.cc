@@ -5,9 +5,9 @@
 #include <array>
 #include <chrono>
 
-#include "bench/history/median.h"
 #include "bench/micro/transformer_step.h"
 #include "runtime/clock.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {

@@ -5,7 +5,6 @@
 #include <ATen/ops/relu.h>
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -13,6 +12,7 @@
 #include "runtime/backward/split/split_backward.h"
 #include "runtime/backward/stage_backward.h"
 #include "runtime/clock.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {
@@ -53,11 +53,6 @@ class Mlp {
   at::Tensor x_;
   std::vector<at::Tensor> weights_, biases_;
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 /// The variants alternate within each iteration, so that disturbances affect all of them. Counters: medians, and
 /// medians of the paired ratios.

@@ -6,7 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "bench/history/median.h"
+#include "runtime/median.h"
 
 namespace plumbline::bench {
 namespace {

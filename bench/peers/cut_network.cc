@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "bench/history/median.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 #include "runtime/partition/cut/bans.h"
 #include "runtime/partition/flow/max_flow.h"
 #include "runtime/partition/parity/policies/policy_file.h"

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "bench/history/median.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/median.h"
 #include "runtime/partition/budget/memory.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/partition/parity/policies/policy_file.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "bench/history/median.h"
+#include "runtime/median.h"
 #include "runtime/text/counted.h"
 #include "runtime/text/significant.h"
 

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "bench/history/median.h"
 #include "conformance/protocol/report_folder.h"
 #include "runtime/error.h"
 #include "runtime/io/regular_file.h"
 #include "runtime/io/tensor_file.h"
+#include "runtime/median.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/text/counted.h"
@@ -97,7 +97,7 @@ StepDetails read_step_details(const conformance::JobThroughput& item, size_t ind
   }
   std::vector<double> seconds;
   for (size_t i = 0; i < begins.size(); ++i) seconds.push_back(ends[i] - begins[i]);
-  details.p50 = (percentile(seconds, 0.5) + median(seconds)) / 2;  // of an even number, the mean of the middle two
+  details.p50 = mean_of_middles(seconds);
   details.p95 = percentile(seconds, 0.95);
   const schedule::Simulation simulation =
       schedule::simulate_step(schedule, schedule::chain_edges(schedule.stages), costs);

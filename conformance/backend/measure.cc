@@ -2,7 +2,6 @@
 
 #include <torch/nn/module.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +14,7 @@
 #include "runtime/engine/stage/emulated_stage.h"
 #include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/split/module_pipe.h"
 #include "runtime/testing/allocation_count.h"
@@ -159,12 +159,6 @@ nlohmann::json count_memory(engine::Engine& engine, const models::Batch& batch, 
   nlohmann::json activations = nlohmann::json::array();
   for (const auto& [stage, bytes] : watched.activations) activations.push_back({{"stage", stage}, {"bytes", bytes}});
   return {{"peak", count.peak()}, {"gradients", gradients}, {"activations", activations}};
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// As in the corpus, so that a model is measured with the loss it is judged with.

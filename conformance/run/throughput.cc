@@ -11,6 +11,7 @@
 #include "conformance/protocol/report_folder.h"
 #include "conformance/report/svg/timeline_svg.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulate.h"
 #include "runtime/text/one_line.h"
@@ -24,12 +25,6 @@ nlohmann::json read_rank(const std::filesystem::path& out, size_t index, int ran
   std::ifstream in(path);
   if (!in) throw Error("no measurement from rank " + std::to_string(rank) + " (" + path.string() + ")");
   return nlohmann::json::parse(in);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 schedule::Trace read_measured_trace(size_t index, int ranks, const std::filesystem::path& out) {
@@ -101,9 +96,9 @@ Throughput read_throughput(const JobThroughput& item, size_t index, int ranks, c
     seconds.push_back(end - begin);
     bubbles.push_back(1.0 - busy / (ranks * (end - begin)));
   }
-  result.step_seconds = median(seconds);
+  result.step_seconds = mean_of_middles(seconds);
   result.microbatches_per_second = item.microbatches / result.step_seconds;
-  result.bubble_measured = median(bubbles);
+  result.bubble_measured = mean_of_middles(bubbles);
   if (item.model.empty()) {
     result.workload = "sleep " + sleep_text(item);
     const schedule::Schedule schedule = schedule::make_schedule(item.schedule, ranks, item.microbatches);

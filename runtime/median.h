@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace plumbline::bench {
+namespace plumbline {
 
 /// The smallest of `values`, which must not be empty, that at least the part `share` (above 0, at most 1) of them does
 /// not exceed.
@@ -23,6 +23,11 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// As median(), but of an even number of values the mean of the two middle ones.
+inline double mean_of_middles(const std::vector<double>& values) {
+  return (percentile(values, 0.5) + median(values)) / 2;
+}
+
 /// The median of the distances of `values` from their median, as a part of that median; 0 if the median is 0.
 inline double relative_deviation(std::vector<double> values) {
   const double middle = median(values);
@@ -30,4 +35,4 @@ inline double relative_deviation(std::vector<double> values) {
   return middle == 0 ? 0 : median(std::move(values)) / std::abs(middle);
 }
 
-}  // namespace plumbline::bench
+}  // namespace plumbline

@@ -121,13 +121,12 @@ ExportCheck check_export(const fs::path& folder) {
     const fs::path at = folder / plain_path(c["folder"], c["folder"].text());
     if (!case_folders.insert(at).second) c["folder"].refuse("appears twice");
     const JsonPlace files = c["files"];
-    if (!files.json().is_object()) files.fail("an object");
-    for (const auto& [name, pinned] : files.json().items()) {
+    for (const auto& [name, pinned] : files.members()) {
       ++check.files;
       const fs::path file = at / plain_path(files, name);
       pinned_files.insert(file);
       try {
-        const std::string bytes = check_file(folder, file.lexically_relative(folder), files[name.c_str()]);
+        const std::string bytes = check_file(folder, file.lexically_relative(folder), pinned);
         if (name == "case.json") check_form(file, bytes, c, manifest["seed"]);
       } catch (const Error& error) {
         check.problems.push_back(error.what());

@@ -187,12 +187,10 @@ void write_killers(const std::filesystem::path& path, const Killers& killers) {
 
 Killers read_killers(const std::filesystem::path& path) {
   const nlohmann::json json = parse_json(read_file(path), path.string());
-  const JsonPlace root(json, path.string());
-  if (!json.is_object()) root.fail("an object");
   Killers killers;
-  for (const auto& [mutant, ignored] : json.items()) {
+  for (const auto& [mutant, kills] : JsonPlace(json, path.string()).members()) {
     std::vector<Killer>& list = killers[mutant];
-    for (const JsonPlace& item : root[mutant.c_str()].items()) {
+    for (const JsonPlace& item : kills.items()) {
       item.expect_only({"case", "schedule", "ranks", "by"});
       const Kill by =
           std::array{Kill::Fail, Kill::Error, Kill::Timeout}[item["by"].one_of({"fail", "error", "timeout"})];

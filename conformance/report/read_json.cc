@@ -146,9 +146,8 @@ Throughput throughput_at(const JsonPlace& place, const std::filesystem::path& fo
 }
 
 std::vector<std::pair<std::string, std::string>> pairs_at(const JsonPlace& place) {
-  if (!place.json().is_object()) place.fail("an object of texts");
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const auto& [name, value] : place.json().items()) pairs.emplace_back(name, place[name.c_str()].text());
+  for (const auto& [name, value] : place.members("an object of texts")) pairs.emplace_back(name, value.text());
   return pairs;
 }
 

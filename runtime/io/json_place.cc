@@ -144,6 +144,14 @@ void JsonPlace::expect_only(std::initializer_list<std::string_view> keys) const 
       fail("an object with no other members than " + join(keys) + " (here is " + excerpt(key) + ")");
 }
 
+std::vector<std::pair<std::string, JsonPlace>> JsonPlace::members(const char* expected) const {
+  if (!json_->is_object()) fail(expected);
+  std::vector<std::pair<std::string, JsonPlace>> places;
+  for (const auto& [name, value] : json_->get_ref<const Json::object_t&>())
+    places.emplace_back(name, JsonPlace(value, root_));
+  return places;
+}
+
 std::vector<JsonPlace> JsonPlace::items() const {
   if (!json_->is_array()) fail("a list");
   std::vector<JsonPlace> places;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plumbline {
@@ -51,6 +52,8 @@ class JsonPlace {
   std::optional<JsonPlace> find(const char* key) const;
   /// Throws InputError unless this value is an object and `keys` has the names of all its members.
   void expect_only(std::initializer_list<std::string_view> keys) const;
+  /// Returns the names and values of this object's members, sorted by name; `expected` is for the error.
+  std::vector<std::pair<std::string, JsonPlace>> members(const char* expected = "an object") const;
   /// Returns the elements of this list.
   std::vector<JsonPlace> items() const;
   /// Returns the elements of this list, which must have `count` elements.

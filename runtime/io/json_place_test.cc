@@ -29,6 +29,8 @@ TEST(JsonPlace, ErrorsSayWhereAndWhatWasExpected) {
             "f.json: a[0].b: expected a string, not 3");
   EXPECT_EQ(refusal("[1,2]", [](Place p) { p.items(3); }), "f.json: expected a list of 3, not [1,2]");
   EXPECT_EQ(refusal("[1,2]", [](Place p) { p.find("a"); }), "f.json: expected an object, not [1,2]");
+  EXPECT_EQ(refusal("[1,2]", [](Place p) { p.members("an object of x"); }),
+            "f.json: expected an object of x, not [1,2]");
   EXPECT_EQ(refusal("7", [](Place p) { p.integer(0, 6); }), "f.json: expected an integer from 0 to 6, not 7");
   EXPECT_EQ(refusal("-1", [](Place p) { p.integer(0); }), "f.json: expected an integer from 0, not -1");
   EXPECT_EQ(refusal("1.0", [](Place p) { p.integer(); }), "f.json: expected an integer, not 1.0");
@@ -63,6 +65,8 @@ TEST(JsonPlace, ReadsWhatIsThere) {
   EXPECT_EQ(place["l"].integers(1), (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(place["t"].one_of({"a", "b"}), 1u);
   EXPECT_TRUE(place["f"].boolean());
+  EXPECT_EQ(place.members().front().first, "f");
+  EXPECT_EQ(place.members()[3].second.text(), "b");
   EXPECT_TRUE(place["z"].is_null());
   EXPECT_FALSE(place.find("none").has_value());
 }

@@ -44,17 +44,6 @@ std::vector<int> positions(const JsonPlace& place) {
   return all;
 }
 
-void expect_object(const JsonPlace& place) {
-  if (!place.json().is_object()) place.fail("an object");
-}
-
-/// Calls `visit(key, place)` for each member of an object.
-template <class Visit>
-void for_each_member(const JsonPlace& place, Visit&& visit) {
-  expect_object(place);
-  for (const auto& [key, value] : place.json().items()) visit(key, place[key.c_str()]);
-}
-
 /// Reads indices among the primals of the graph.
 std::vector<int> primals_at(const JsonPlace& place, const JointGraph& graph) {
   int primals = 0;
@@ -85,14 +74,12 @@ JointGraphFile::Variant read_variant(const JsonPlace& place, const JointGraphFil
   if (const auto after = place.find("after_cse")) {
     after->expect_only({"dce_removed", "cse_merged", "nodes_left"});
     variant.dce_removed = (*after)["dce_removed"].texts();
-    for_each_member((*after)["cse_merged"], [&](const std::string& duplicate, const JsonPlace& kept) {
+    for (const auto& [duplicate, kept] : (*after)["cse_merged"].members())
       variant.cse_merged.emplace(duplicate, kept.text());
-    });
     variant.nodes_left = (*after)["nodes_left"].small(0, most);
   }
   if (const auto classes = place.find("op_class"))
-    for_each_member(*classes,
-                    [&](const std::string& op, const JsonPlace& list) { variant.op_class.emplace(op, list.texts()); });
+    for (const auto& [op, list] : classes->members()) variant.op_class.emplace(op, list.texts());
   return variant;
 }
 
@@ -171,7 +158,7 @@ JointGraphFile::Run read_run(const std::string& key, const JsonPlace& place, con
     place.refuse("has static=" + run.statics + ", expected none or params");
   if (const auto inputs = place.find("static_inputs"))
     run.static_inputs = primals_at(*inputs, file.graphs.at(variant->second.graph));
-  if (const auto config = place.find("config")) expect_object(*config);
+  if (const auto config = place.find("config"); config && !config->json().is_object()) config->fail("an object");
   if (const auto partitioner = place.find("partitioner")) partitioner->text();
   if (const auto error = place.find("error")) {
     run.error = error->text();
@@ -195,16 +182,12 @@ JointGraphFile read_joint_graph_file(const std::string& path) {
   file.model = text_at(place, "model");
   file.about = text_at(place, "about");
   file.torch = texts_at(place, "torch");
-  for_each_member(place["graphs"], [&](const std::string& id, const JsonPlace& graph) {
-    file.graphs.emplace(id, joint_graph_from_json(graph));
-  });
-  for_each_member(place["variants"], [&](const std::string& name, const JsonPlace& variant) {
+  for (const auto& [id, graph] : place["graphs"].members()) file.graphs.emplace(id, joint_graph_from_json(graph));
+  for (const auto& [name, variant] : place["variants"].members())
     file.variants.emplace(name, read_variant(variant, file));
-  });
   if (file.variants.empty()) place["variants"].fail("a variant, such as {\"own/aten\": {\"graph\": \"g0\"}}");
   if (const auto runs = place.find("runs"))
-    for_each_member(
-        *runs, [&](const std::string& key, const JsonPlace& run) { file.runs.emplace(key, read_run(key, run, file)); });
+    for (const auto& [key, run] : runs->members()) file.runs.emplace(key, read_run(key, run, file));
   return file;
 }
 

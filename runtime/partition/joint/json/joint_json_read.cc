@@ -217,11 +217,8 @@ JointNode read_node(const JsonPlace& place, const Names& names, NodeIndex index)
     node.args.reserve(args->json().size());
     for (const JsonPlace& argument : args->items()) node.args.push_back(arguments.read(argument));
   }
-  if (const auto kwargs = place.find("kwargs")) {
-    if (!kwargs->json().is_object()) kwargs->fail("an object");
-    for (const auto& [key, value] : kwargs->json().items())
-      node.kwargs.emplace_back(key, arguments.read((*kwargs)[key.c_str()]));
-  }
+  if (const auto kwargs = place.find("kwargs"))
+    for (const auto& [key, value] : kwargs->members()) node.kwargs.emplace_back(key, arguments.read(value));
   node.out = result(place["out"]);
   if (const auto input = place.find("aliases_input"))
     node.aliases_input = node_named(*input, names, std::numeric_limits<NodeIndex>::max());
@@ -266,11 +263,8 @@ JointGraph joint_graph_from_json(const JsonPlace& place) {
                                              : node_named(output, names, std::numeric_limits<NodeIndex>::max()));
   graph.num_forward_outputs = place["num_forward_outputs"].small(0, static_cast<int>(graph.outputs.size()));
   if (const auto storages = place.find("storage_bytes")) graph.storage_bytes = storages->integers(0);
-  if (const auto symbols = place.find("symbols")) {
-    if (!symbols->json().is_object()) symbols->fail("an object");
-    for (const auto& [symbol, value] : symbols->json().items())
-      graph.symbols.emplace(symbol, read_symbol((*symbols)[symbol.c_str()]));
-  }
+  if (const auto symbols = place.find("symbols"))
+    for (const auto& [symbol, value] : symbols->members()) graph.symbols.emplace(symbol, read_symbol(value));
   try {
     verify(graph);
   } catch (const InputError& error) {

@@ -1,12 +1,12 @@
 #include "conformance/mutants/hooked_stage.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/add.h>
 
 #include <algorithm>
 #include <map>
 
 #include "conformance/mutants/same_bytes.h"
+#include "reference/sum_of.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -67,7 +67,7 @@ class HookedStage : public engine::ForwardingRunner {
     work();
     const c10::NoGradGuard no_grad;
     for (const auto& [name, parameter] : state_.parameters) {
-      const at::Tensor part = parameter.grad(), right = accumulated(before[name], part);
+      const at::Tensor part = parameter.grad(), right = reference::sum_of(before[name], part);
       const at::Tensor sum = hooks_.accumulate(microbatch, name, before[name], part);
       if (!same_bytes(right, sum)) site_.happens();
       parameter.mutable_grad() = sum;
@@ -80,11 +80,6 @@ class HookedStage : public engine::ForwardingRunner {
 };
 
 }  // namespace
-
-at::Tensor accumulated(const at::Tensor& before, const at::Tensor& part) {
-  if (!before.defined() || !part.defined()) return before.defined() ? before : part;
-  return at::add(before, part);
-}
 
 std::unique_ptr<engine::StageRunner> with_hooks(std::unique_ptr<engine::StageRunner> inner, const FaultSite& site,
                                                 const split::StageState& state, StageHooks hooks) {

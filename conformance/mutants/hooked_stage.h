@@ -24,16 +24,13 @@ struct StageHooks {
   std::function<void(int microbatch, Tensors& grads)> root_grads = {};   ///< of the outputs, before the backward
   std::function<void(int microbatch, Tensors& grads)> input_grads = {};  ///< of the inputs, after the backward
   /// Returns a parameter's gradient after the backward, or weight half, of this micro-batch. The correct result is
-  /// accumulated(before, part): `before` is the sum so far, `part` the gradient of this micro-batch; both may be
+  /// reference::sum_of(before, part): `before` is the sum so far, `part` the gradient of this micro-batch; both may be
   /// undefined.
   std::function<at::Tensor(int microbatch, const std::string& name, const at::Tensor& before, const at::Tensor& part)>
       accumulate = {};
   /// Returns the micro-batch whose weight half is executed in place of that of `microbatch`; negative: none.
   std::function<int(int microbatch)> weight_half = {};
 };
-
-/// The sum of both tensors, or the defined one of them, or an undefined tensor. The correct StageHooks::accumulate.
-at::Tensor accumulated(const at::Tensor& before, const at::Tensor& part);
 
 /// Decorates `inner` with the hooks. The decorator calls site.happens() whenever the result of a hook differs bitwise
 /// from the correct tensors or micro-batch. `state`, and the case, schedule and counter of `site`, must outlive the

@@ -11,6 +11,7 @@
 #include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/hooked_transport.h"
 #include "reference/oracle/optimizer.h"
+#include "reference/sum_of.h"
 #include "runtime/error.h"
 
 namespace plumbline::conformance {
@@ -115,7 +116,7 @@ StageHooks stage_hooks(const FaultSite& at, const Strike& watch) {
   // This hook adds in place of autograd, so that a user's hook after the addition would see a part.
   if (!at.of.accumulation_hooks)
     hooks.accumulate = [at, watch](int, const std::string&, const at::Tensor& before, const at::Tensor& part) {
-      at::Tensor sum = accumulated(before, part);
+      at::Tensor sum = reference::sum_of(before, part);
       if (sum.defined() && sum.is_floating_point()) {
         sum = sum.clone();
         pass(at, watch, kSum, sum);

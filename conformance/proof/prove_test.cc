@@ -15,6 +15,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
+#include "reference/sum_of.h"
 #include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -172,7 +173,7 @@ Fault added_and_taken_away(const FaultSite& site) {
   return conformance::stage_fault(site, [](int, const split::StageState&) {
     return conformance::StageHooks{
         .accumulate = [](int, const std::string&, const at::Tensor& before, const at::Tensor& part) {
-          const at::Tensor sum = conformance::accumulated(before, part);
+          const at::Tensor sum = reference::sum_of(before, part);
           return part.defined() ? at::sub(at::add(sum, part), part) : sum;
         }};
   });

@@ -9,9 +9,12 @@
 
 #include "conformance/mutants/hooked_stage.h"
 #include "conformance/mutants/mutants.h"
+#include "reference/sum_of.h"
 
 namespace plumbline::conformance {
 namespace {
+
+using reference::sum_of;
 
 /// One addition: the `part` of a micro-batch to the gradient accumulated `before`.
 struct Addition {
@@ -20,7 +23,7 @@ struct Addition {
   const at::Tensor &before, &part, &parameter;
   bool is_first, is_last;  ///< of the step's micro-batches, by number
 
-  at::Tensor right() const { return accumulated(before, part); }
+  at::Tensor right() const { return sum_of(before, part); }
 };
 
 using Add = std::function<at::Tensor(const Addition& addition)>;
@@ -53,7 +56,7 @@ std::vector<Mutant> mutants_in_the_accumulator() {
       accumulator("drop-first-microbatch", "The first micro-batch's parameter gradients are dropped.",
                   [](const Addition& a) { return a.is_first ? a.before : a.right(); }),
       accumulator("double-last-microbatch", "The last micro-batch's parameter gradients are added twice.",
-                  [](const Addition& a) { return a.is_last ? accumulated(a.right(), a.part) : a.right(); }),
+                  [](const Addition& a) { return a.is_last ? sum_of(a.right(), a.part) : a.right(); }),
       accumulator(
           "overwritten", "Each micro-batch's parameter gradients replace the earlier ones.",
           [](const Addition& a) { return a.part.defined() ? a.part : a.before; }, several),
@@ -76,7 +79,7 @@ std::vector<Mutant> mutants_in_the_accumulator() {
             if (!a.before.defined()) mine.clear();
             if (a.part.defined()) mine.push_back(a.part.clone());
             at::Tensor sum;
-            for (size_t i = mine.size(); i-- > 0;) sum = accumulated(sum, mine[i]);
+            for (size_t i = mine.size(); i-- > 0;) sum = sum_of(sum, mine[i]);
             return sum;
           },
           several),
@@ -85,17 +88,16 @@ std::vector<Mutant> mutants_in_the_accumulator() {
           [](const Addition& a) { return is_bias(a.name) && a.before.defined() ? a.before : a.right(); }, several),
       accumulator("bias-sign", "The gradients of biases are subtracted.",
                   [](const Addition& a) {
-                    return is_bias(a.name) && a.part.defined() ? accumulated(a.before, at::neg(a.part)) : a.right();
+                    return is_bias(a.name) && a.part.defined() ? sum_of(a.before, at::neg(a.part)) : a.right();
                   }),
       accumulator("weight-transposed", "The gradients of square weights are transposed.",
                   [](const Addition& a) {
                     const bool square = a.part.defined() && a.part.dim() == 2 && a.part.size(0) == a.part.size(1);
-                    return square ? accumulated(a.before, a.part.t().contiguous()) : a.right();
+                    return square ? sum_of(a.before, a.part.t().contiguous()) : a.right();
                   }),
       accumulator("weight-scaled", "The gradients of weights are scaled by 1.001.",
                   [](const Addition& a) {
-                    return !is_bias(a.name) && a.part.defined() ? accumulated(a.before, at::mul(a.part, 1.001))
-                                                                : a.right();
+                    return !is_bias(a.name) && a.part.defined() ? sum_of(a.before, at::mul(a.part, 1.001)) : a.right();
                   }),
       accumulator("last-row-forgotten", "The last row of every parameter's gradient stays zero.",
                   [](const Addition& a) {

@@ -1,7 +1,6 @@
 #include "conformance/proof/executions/unsplit_run.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/mul.h>
@@ -19,6 +18,7 @@
 #include "reference/loss.h"
 #include "reference/oracle/case_run.h"
 #include "reference/oracle/microbatches.h"
+#include "reference/sum_of.h"
 #include "runtime/error.h"
 #include "runtime/microbatch/random_seed.h"
 
@@ -26,11 +26,7 @@ namespace plumbline::proof {
 namespace {
 
 using reference::ResultKind;
-
-at::Tensor sum_of(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
-  return at::add(a, b);
-}
+using reference::sum_of;
 
 class UnsplitModel : public reference::CaseSubject {
  public:

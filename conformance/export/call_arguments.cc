@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
+#include "runtime/io/json_place.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -18,11 +18,6 @@ constexpr std::array<std::string_view, 9> kAboutMemory = {
 
 /// Of an argument that has no form in a program's JSON.
 struct NoForm {};
-
-Json float_json(double x) {
-  if (std::isfinite(x)) return x;
-  return {{"float", std::isnan(x) ? "nan" : x < 0 ? "-inf" : "inf"}};
-}
 
 Json constant_json(const c10::IValue& constant, const c10::Type& type) {
   if (constant.isNone()) return nullptr;
@@ -36,7 +31,7 @@ Json constant_json(const c10::IValue& constant, const c10::Type& type) {
       return dtype_json(static_cast<at::ScalarType>(constant.toInt()));
     return constant.toInt();
   }
-  if (constant.isDouble()) return float_json(constant.toDouble());
+  if (constant.isDouble()) return real_json(constant.toDouble());
   if (constant.isString()) return constant.toStringRef();
   if (constant.isList()) {
     Json items = Json::array();

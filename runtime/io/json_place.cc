@@ -1,6 +1,8 @@
 #include "runtime/io/json_place.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
@@ -108,6 +110,12 @@ std::string json_text(const Json& json) {
   }
 }
 
+Json real_json(double value) {
+  if (std::isnan(value)) return {{"float", "nan"}};
+  if (std::isinf(value)) return {{"float", value > 0 ? "inf" : "-inf"}};
+  return value;
+}
+
 std::string excerpt(const Json& json) {
   constexpr size_t most = 60;
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -188,6 +196,14 @@ int64_t JsonPlace::integer(int64_t least, int64_t most) const {
 double JsonPlace::number() const {
   if (!json_->is_number()) fail("a number");
   return json_->get<double>();
+}
+
+double JsonPlace::real() const {
+  if (!json_->is_object()) return number();
+  expect_only({"float"});
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr std::array values = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()};
+  return values[(*this)["float"].one_of({"inf", "-inf", "nan"})];
 }
 
 std::vector<int64_t> JsonPlace::integers(int64_t least) const {

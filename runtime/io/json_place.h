@@ -23,6 +23,9 @@ nlohmann::json parse_json(std::string_view text, const std::string& source);
 /// Returns `json` as text on one line. Throws InputError if a string in `json` is not UTF-8.
 std::string json_text(const nlohmann::json& json);
 
+/// Returns a number as JSON, and what JSON lacks as {"float": "inf"}, "-inf" or "nan". JsonPlace::real() reads it.
+nlohmann::json real_json(double value);
+
 /// What an exception of nlohmann's library says, on one line, without its number.
 std::string json_reason(const std::exception& error);
 
@@ -68,6 +71,8 @@ class JsonPlace {
   int small(int least, int most) const { return static_cast<int>(integer(least, most)); }
   /// Returns this number, which need not be finite: 1e999 is infinite.
   double number() const;
+  /// Returns this number, or the one that it stands for in real_json()'s form.
+  double real() const;
   /// Returns this list of integers, each at least `least`.
   std::vector<int64_t> integers(int64_t least = std::numeric_limits<int64_t>::min()) const;
   /// Returns this list of strings.

@@ -3,10 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>
 
-#include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
@@ -19,11 +17,9 @@ using Json = nlohmann::json;
 constexpr uint64_t kQuietNan = 0x7ff8000000000000;
 
 Json float_to_json(double x) {
-  if (std::isinf(x)) return {{"float", x < 0 ? "-inf" : "inf"}};
-  if (!std::isnan(x)) return x;
   const auto bits = std::bit_cast<uint64_t>(x);
-  if (bits == kQuietNan) return {{"float", "nan"}};
-  return {{"float_bits", bits}};
+  if (std::isnan(x) && bits != kQuietNan) return {{"float_bits", bits}};
+  return real_json(x);
 }
 
 double float_from_json(const JsonPlace& place) {
@@ -34,10 +30,7 @@ double float_from_json(const JsonPlace& place) {
     if (!bits->json().is_number_unsigned()) bits->fail("the 64 bits of a float as an integer");
     return std::bit_cast<double>(bits->json().get<uint64_t>());
   }
-  place.expect_only({"float"});
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  constexpr std::array<double, 3> values = {infinity, -infinity, std::bit_cast<double>(kQuietNan)};
-  return values[place["float"].one_of({"inf", "-inf", "nan"})];
+  return place.real();
 }
 
 c10::complex<double> complex_from_json(const JsonPlace& place) {

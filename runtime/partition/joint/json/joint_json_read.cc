@@ -42,15 +42,6 @@ types::Device device(const JsonPlace& place) {
 
 using Names = std::unordered_map<std::string, NodeIndex>;
 
-/// A number with a point or an exponent, or {"float": "inf" | "-inf" | "nan"}.
-double real(const JsonPlace& place) {
-  if (!place.json().is_object()) return place.number();
-  place.expect_only({"float"});
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  constexpr std::array values = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()};
-  return values[place["float"].one_of({"inf", "-inf", "nan"})];
-}
-
 Extent extent(const JsonPlace& place) {
   if (!place.json().is_object()) return {place.integer(), {}};
   place.expect_only({"sym", "hint"});
@@ -113,11 +104,11 @@ class ArgumentReader {
     }
     if (place.json().size() != 1) fail(place);
     if (key == "node") return {.kind = Argument::Node, .node = node_named(place["node"], names_, reader_)};
-    if (key == "float") return {.kind = Argument::Float, .real = real(place)};
+    if (key == "float") return {.kind = Argument::Float, .real = place.real()};
     if (key == "slice") return {.kind = Argument::Slice, .items = items(place["slice"].items(3))};
     if (key == "complex") {
       const std::vector<JsonPlace> parts = place["complex"].items(2);
-      return {.kind = Argument::Complex, .real = real(parts[0]), .imaginary = real(parts[1])};
+      return {.kind = Argument::Complex, .real = parts[0].real(), .imaginary = parts[1].real()};
     }
     if (key == "dtype") return {.kind = Argument::Dtype, .dtype = dtype(place["dtype"])};
     if (key == "device") return {.kind = Argument::Device, .device = device(place["device"])};
@@ -159,7 +150,7 @@ JointResult result(const JsonPlace& place) {
     if (const auto hint = place.find("hint")) {
       if (out.dtype == types::Dtype::Int64) out.scalar.value = hint->integer();
       if (out.dtype == types::Dtype::Bool) out.scalar.value = hint->boolean();
-      if (out.dtype == types::Dtype::Float64) out.real_hint = real(*hint);
+      if (out.dtype == types::Dtype::Float64) out.real_hint = hint->real();
     }
     return out;
   }

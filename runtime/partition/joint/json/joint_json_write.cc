@@ -13,12 +13,6 @@ using Json = nlohmann::json;
 using Argument = JointArgument::Kind;
 using Result = JointResult::Kind;
 
-Json json_of(double value) {
-  if (std::isnan(value)) return {{"float", "nan"}};
-  if (std::isinf(value)) return {{"float", value > 0 ? "inf" : "-inf"}};
-  return value;
-}
-
 Json json_of(const Extent& extent) {
   if (extent.expression.empty()) return extent.value;
   return {{"sym", extent.expression}, {"hint", extent.value}};
@@ -50,9 +44,9 @@ Json json_of(const JointGraph& graph, const JointArgument& argument) {
     case Argument::Integer:
       return argument.integer;
     case Argument::Float:
-      return json_of(argument.real);
+      return real_json(argument.real);
     case Argument::Complex:
-      return {{"complex", Json::array({json_of(argument.real), json_of(argument.imaginary)})}};
+      return {{"complex", Json::array({real_json(argument.real), real_json(argument.imaginary)})}};
     case Argument::String:
       return argument.text;
     case Argument::Dtype:
@@ -84,7 +78,7 @@ Json json_of(const JointResult& out) {
     case Result::Scalar: {
       Json json = {{"scalar", dtype_word(out)}, {"hint", out.scalar.value}};
       if (out.dtype == types::Dtype::Bool) json["hint"] = out.scalar.value != 0;
-      if (out.dtype == types::Dtype::Float64) json["hint"] = json_of(out.real_hint);
+      if (out.dtype == types::Dtype::Float64) json["hint"] = real_json(out.real_hint);
       if (!out.scalar.expression.empty()) json["sym"] = out.scalar.expression;
       return json;
     }

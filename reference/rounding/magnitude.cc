@@ -102,16 +102,6 @@ bool holds_numbers(const at::Tensor& tensor) {
 
 bool is_float(const c10::IValue& value) { return value.isTensor() && holds_numbers(value.toTensor()); }
 
-template <class Visit>
-void for_each_float(const c10::IValue& value, const Visit& visit) {
-  if (is_float(value)) {
-    visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector())
-      if (holds_numbers(tensor)) visit(tensor);
-  }
-}
-
 /// Why the argument does not apply to this call, or "". Called before it runs.
 std::string objection(const c10::OperatorHandle& op, std::string_view name, c10::ArrayRef<c10::IValue> arguments) {
   const auto& schema = op.schema().arguments();
@@ -226,7 +216,8 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
   bool takes_float = false;
   if (!gives_no_value(name)) {
     for (const c10::IValue& argument : arguments) {
-      for_each_float(argument, [&](const at::Tensor& tensor) {
+      capture::for_each_tensor(argument, [&](const at::Tensor& tensor) {
+        if (!holds_numbers(tensor)) return;
         takes_float = true;
         // The new memory of a gradient appears here before it is written.
         if (name != "copy" && name != "fill" && name != "zero") see(tensor, full_name);
@@ -241,7 +232,8 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
   if (gives_no_value(name)) return;
   bool gives_float = false;
   for (const c10::IValue& result : torch::jit::last(*stack, schema.returns().size())) {
-    for_each_float(result, [&](const at::Tensor& tensor) {
+    capture::for_each_tensor(result, [&](const at::Tensor& tensor) {
+      if (!holds_numbers(tensor)) return;
       gives_float = true;
       see(tensor, full_name);
       if (terms > 1) see(tensor * (static_cast<double>(terms) / static_cast<double>(tensor.numel())), full_name);

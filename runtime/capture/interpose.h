@@ -42,6 +42,16 @@ class InterposerScope {
   const c10::impl::IncludeDispatchKeyGuard included_;
 };
 
+/// Calls visit(tensor) for each defined tensor in `value`, an argument or a result of a call.
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, const Visit& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) for_each_tensor(element, visit);
+  }
+}
+
 namespace detail {
 
 inline constexpr c10::DispatchKey kInterposerKey = c10::DispatchKey::Fake;

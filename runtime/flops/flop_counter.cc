@@ -13,9 +13,7 @@ void FlopCounter::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
     const c10::IValue& value = torch::jit::peek(*stack, a, arguments);
     std::vector<Sizes>& tensors = sizes.tensors.emplace_back();
     sizes.constants.push_back(flop_constant(value));
-    if (value.isTensor() && value.toTensor().defined()) tensors.push_back(value.toTensor().sizes().vec());
-    if (value.isTensorList())
-      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor.sizes().vec());
+    capture::for_each_tensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor.sizes().vec()); });
   }
   op.callBoxed(stack);
   const c10::IValue& result = torch::jit::peek(*stack, 0, op.schema().returns().size());

@@ -23,16 +23,6 @@ std::span<const c10::IValue> arguments_of(const c10::OperatorHandle& op, const S
   return std::span(stack).last(op.schema().arguments().size());
 }
 
-template <class Visit>
-void for_each_tensor(std::span<const c10::IValue> arguments, const Visit& visit) {
-  for (const c10::IValue& argument : arguments) {
-    if (argument.isTensor()) visit(argument.toTensor());
-    if (!argument.isTensorList() && !argument.isOptionalTensorList()) continue;
-    for (const c10::IValue& item : argument.toListRef())
-      if (!item.isNone()) visit(item.toTensor());
-  }
-}
-
 /// Its results show the memory of an argument; those of the second kind do not declare it.
 bool makes_views(const c10::FunctionSchema& schema) {
   static const std::set<std::string> undeclared = {"aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split",
@@ -83,11 +73,12 @@ Stack inferred(const c10::OperatorHandle& op, std::span<const c10::IValue> argum
 
 bool is_hollow_call(std::span<const c10::IValue> arguments) {
   bool any = false, hollow = false;
-  for_each_tensor(arguments, [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    any = true;
-    hollow = hollow || is_hollow(tensor.storage().data());
-  });
+  for (const c10::IValue& argument : arguments)
+    capture::for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      if (!tensor.has_storage()) return;
+      any = true;
+      hollow = hollow || is_hollow(tensor.storage().data());
+    });
   return hollow || !any;
 }
 

@@ -30,16 +30,6 @@ class Parts {
   Parts& operator=(const Parts&) = delete;
 };
 
-/// Calls visit(tensor) for each defined tensor in `value`.
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, const Visit& visit) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) for_each_tensor(element, visit);
-  }
-}
-
 /// Whether the call has a meta tensor as argument, or names the meta device.
 bool any_meta(const c10::OperatorHandle& op, const Stack& stack) {
   bool any = false;

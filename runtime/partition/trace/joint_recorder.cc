@@ -25,15 +25,6 @@ std::span<const c10::IValue> arguments_of(const c10::OperatorHandle& op, const t
   return {stack.data() + stack.size() - count, count};
 }
 
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
-  } else if (value.isTensorList() || value.isOptionalTensorList()) {
-    for (const c10::IValue& element : value.toListRef()) for_each_tensor(element, visit);
-  }
-}
-
 bool gives_tensors(const c10::FunctionSchema& schema) {
   return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
     const c10::Type& type = *result.type();
@@ -163,7 +154,8 @@ void JointRecorder::refuse(const std::string& what) {
 bool JointRecorder::is_shape_query(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
   bool unknown_meta = false;
   for (const c10::IValue& argument : arguments_of(op, stack))
-    for_each_tensor(argument, [&](const at::Tensor& t) { unknown_meta = unknown_meta || (t.is_meta() && !knows(t)); });
+    capture::for_each_tensor(argument,
+                             [&](const at::Tensor& t) { unknown_meta = unknown_meta || (t.is_meta() && !knows(t)); });
   return unknown_meta ||
          (!gives_tensors(op.schema()) && !op.schema().is_mutable() && !op.hasTag(at::Tag::data_dependent_output));
 }
@@ -187,7 +179,7 @@ void JointRecorder::check(const c10::OperatorHandle& op, const torch::jit::Stack
   if (!op.hasTag(at::Tag::dynamic_output_shape)) return;
   bool depends = name != "aten::index";
   if (!depends)
-    for_each_tensor(arguments_of(op, stack)[1], [&](const at::Tensor& index) {
+    capture::for_each_tensor(arguments_of(op, stack)[1], [&](const at::Tensor& index) {
       depends = depends || index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
     });
   if (depends)

@@ -16,28 +16,6 @@ namespace {
 using Arguments = std::vector<c10::IValue>;
 using Tensors = std::vector<at::Tensor>;
 
-/// Visits every tensor among the arguments with its number, and puts in its place what `visit` returns.
-Arguments mapped(const Arguments& arguments, const std::function<at::Tensor(const at::Tensor&, size_t)>& visit) {
-  Arguments result;
-  size_t number = 0;
-  for (const c10::IValue& argument : arguments) {
-    if (argument.isTensor()) {
-      result.emplace_back(visit(argument.toTensor(), number++));
-    } else if (argument.isTensorList()) {
-      std::vector<at::Tensor> list;
-      for (const at::Tensor& tensor : argument.toTensorVector()) list.push_back(visit(tensor, number++));
-      result.emplace_back(list);
-    } else if (argument.isOptionalTensorList()) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const c10::IValue& item : argument.toListRef()) list.push_back(visit(item.toTensor(), number++));
-      result.emplace_back(list);
-    } else {
-      result.push_back(argument);
-    }
-  }
-  return result;
-}
-
 const c10::FunctionSchema& schema_of(const OperatorSample& sample) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(sample.name.c_str(), sample.overload.c_str()).schema();
 }

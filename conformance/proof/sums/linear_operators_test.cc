@@ -16,28 +16,11 @@ namespace {
 using Arguments = std::vector<c10::IValue>;
 using Sample = OperatorSample;
 
-/// `arguments` with the tensors at the positions of `which` (all if empty) multiplied. A position counts tensors as the
-/// operands of a term do.
+/// `arguments` with the tensors at the positions of `which` (all if empty) multiplied.
 Arguments scaled(const Arguments& arguments, const std::set<size_t>& which, double factor) {
-  Arguments result;
-  size_t position = 0;
-  const auto times = [&](const at::Tensor& tensor) {
-    const bool chosen = which.empty() || which.contains(position);
-    ++position;
-    return chosen ? tensor * factor : tensor;
-  };
-  for (const c10::IValue& argument : arguments) {
-    if (argument.isTensor()) {
-      result.emplace_back(times(argument.toTensor()));
-    } else if (argument.isTensorList()) {
-      std::vector<at::Tensor> list;
-      for (const at::Tensor& tensor : argument.toTensorVector()) list.push_back(times(tensor));
-      result.emplace_back(list);
-    } else {
-      result.push_back(argument);
-    }
-  }
-  return result;
+  return mapped(arguments, [&](const at::Tensor& tensor, size_t position) {
+    return which.empty() || which.contains(position) ? tensor * factor : tensor;
+  });
 }
 
 /// The sum of two lists of arguments, where they differ: of the tensors at the positions of `which` (all if empty).
@@ -49,27 +32,13 @@ std::vector<at::Tensor> sums(const std::vector<at::Tensor>& a, const std::vector
 
 /// `arguments` with other tensors at the positions of `which` (all if empty): those of `others`, added or alone.
 Arguments replaced(const Arguments& arguments, const Arguments& others, const std::set<size_t>& which, bool added) {
-  Arguments result;
-  size_t position = 0;
-  const auto other = [&](const at::Tensor& tensor, const at::Tensor& by) {
+  std::vector<at::Tensor> by;
+  mapped(others, [&](const at::Tensor& tensor, size_t) { return by.emplace_back(tensor); });
+  return mapped(arguments, [&](const at::Tensor& tensor, size_t position) {
     const bool chosen = which.empty() || which.contains(position);
-    ++position;
     if (!chosen || !tensor.is_floating_point()) return tensor;
-    return added ? tensor + by : by;
-  };
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].isTensor()) {
-      result.emplace_back(other(arguments[i].toTensor(), others[i].toTensor()));
-    } else if (arguments[i].isTensorList()) {
-      std::vector<at::Tensor> list;
-      for (size_t t = 0; t < arguments[i].toTensorVector().size(); ++t)
-        list.push_back(other(arguments[i].toTensorVector()[t], others[i].toTensorVector()[t]));
-      result.emplace_back(list);
-    } else {
-      result.push_back(arguments[i]);
-    }
-  }
-  return result;
+    return added ? tensor + by[position] : by[position];
+  });
 }
 
 /// Whether a sum of the operands `which` gives a sum of every result, for some draws.

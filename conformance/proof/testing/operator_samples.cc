@@ -407,6 +407,28 @@ std::vector<at::Tensor> call_operator(const OperatorSample& sample, const std::v
   return results;
 }
 
+std::vector<c10::IValue> mapped(const std::vector<c10::IValue>& arguments,
+                                const std::function<at::Tensor(const at::Tensor&, size_t)>& visit) {
+  Arguments result;
+  size_t number = 0;
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      result.emplace_back(visit(argument.toTensor(), number++));
+    } else if (argument.isTensorList()) {
+      std::vector<at::Tensor> list;
+      for (const at::Tensor& tensor : argument.toTensorVector()) list.push_back(visit(tensor, number++));
+      result.emplace_back(list);
+    } else if (argument.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const c10::IValue& item : argument.toListRef()) list.push_back(visit(item.toTensor(), number++));
+      result.emplace_back(list);
+    } else {
+      result.push_back(argument);
+    }
+  }
+  return result;
+}
+
 bool same_numbers(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes()) return false;
   if (at::equal(a, b) || a.numel() == 0) return true;

@@ -30,6 +30,11 @@ std::string full_name(const OperatorSample& sample);
 /// All results; undefined ones too.
 std::vector<at::Tensor> call_operator(const OperatorSample& sample, const std::vector<c10::IValue>& arguments);
 
+/// `arguments` with what `visit` returns for each tensor and its number, which counts tensors as the operands of a term
+/// do.
+std::vector<c10::IValue> mapped(const std::vector<c10::IValue>& arguments,
+                                const std::function<at::Tensor(const at::Tensor&, size_t)>& visit);
+
 /// Equal sizes, and equal bits but for the rounding of the operators: each of the samples' results is a sum of at most
 /// 512 rounded terms, so that two ways to compute it in float64 differ by at most 2 * 512 units roundoff of the
 /// largest.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/types/types.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -278,15 +279,9 @@ BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bou
 }
 
 double ulps_between(std::string_view dtype, double a, double b) {
-  struct Format {
-    std::string_view name;
-    int digits;    ///< of the significand, with the hidden bit
-    int smallest;  ///< exponent of the smallest normal number
-  };
-  static constexpr std::array<Format, 4> formats = {
-      {{"f64", 53, -1022}, {"f32", 24, -126}, {"f16", 11, -14}, {"bf16", 8, -126}}};
-  const auto* const format = std::ranges::find(formats, dtype, &Format::name);
-  if (format == formats.end() || !std::isfinite(a) || !std::isfinite(b)) return -1;
+  const std::span<const types::DtypeInfo> all = types::dtypes();
+  const auto format = std::ranges::find(all, dtype, &types::DtypeInfo::short_name);
+  if (format == all.end() || format->digits == 0 || !std::isfinite(a) || !std::isfinite(b)) return -1;
   // The signed number of steps from 0. Each exponent has as many numbers as there are significands.
   const auto number_of = [&](double value) {
     if (value == 0) return int64_t{0};

@@ -5,7 +5,6 @@
 #include <limits>
 #include <tuple>
 
-#include "conformance/judge/unit_roundoff.h"
 #include "conformance/judge/verdict/finding.h"
 #include "runtime/text/join.h"
 

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "conformance/judge/unit_roundoff.h"
 #include "conformance/recording/against_parts.h"
 
 namespace plumbline::conformance {

@@ -36,6 +36,9 @@ size_t element_size(std::string_view dtype);
 /// Returns whether `dtype` is F64, F32, F16 or BF16.
 bool is_floating(std::string_view dtype);
 
+/// Returns half the distance from 1 to the next number of a dtype that is_floating().
+double unit_roundoff(std::string_view dtype);
+
 /// Returns the number of elements of the shape (1 for a scalar). Sizes must not be negative; overflow is not checked.
 int64_t element_count(const HostTensor& tensor);
 

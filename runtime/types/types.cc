@@ -12,10 +12,10 @@ template <class Value>
 using Name = std::pair<Value, std::string_view>;
 
 constexpr auto kDtypes = std::to_array<DtypeInfo>({
-    {Dtype::Float32, "float32", "f32", "F32", 4, true},
-    {Dtype::Float64, "float64", "f64", "F64", 8, true},
-    {Dtype::BFloat16, "bfloat16", "bf16", "BF16", 2, true},
-    {Dtype::Float16, "float16", "f16", "F16", 2, true},
+    {Dtype::Float32, "float32", "f32", "F32", 4, true, 24, -126},
+    {Dtype::Float64, "float64", "f64", "F64", 8, true, 53, -1022},
+    {Dtype::BFloat16, "bfloat16", "bf16", "BF16", 2, true, 8, -126},
+    {Dtype::Float16, "float16", "f16", "F16", 2, true, 11, -14},
     {Dtype::Int64, "int64", "i64", "I64", 8, false},
     {Dtype::Int32, "int32", "i32", "I32", 4, false},
     {Dtype::Int16, "int16", "i16", "I16", 2, false},

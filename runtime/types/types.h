@@ -46,6 +46,8 @@ struct DtypeInfo {
   std::string_view file_name;   ///< in safetensors files: "F32"; empty if our files do not hold the type
   size_t bytes;                 ///< of one element
   bool floating;                ///< real numbers; false for complex ones
+  int digits = 0;               ///< of the significand, with the hidden bit; 0 unless floating with a file name
+  int smallest = 0;             ///< exponent of the smallest normal number; likewise
 };
 
 /// Returns the supported element types, each once, in the order of the names in errors: not indexed by Dtype. Valid

@@ -3,6 +3,7 @@
 // are functions of (seed, name, index), so each rank computes only its part and all ranks agree.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -111,6 +112,12 @@ struct OptimizerSpec {
 
 enum class Dtype { F32, BF16, F64, F16 };
 
+/// The words for a truth and for a dtype in files and reports, in the order of the enumerators.
+inline constexpr std::array<std::string_view, 3> kTruthWords = {"exact", "same-order", "bounded"};
+inline constexpr std::array<std::string_view, 4> kDtypeWords = {"f32", "bf16", "f64", "f16"};
+inline std::string_view to_string(Truth truth) { return kTruthWords.at(static_cast<size_t>(truth)); }
+inline std::string_view to_string(Dtype dtype) { return kDtypeWords.at(static_cast<size_t>(dtype)); }
+
 struct Case {
   std::string id;     ///< never changes its meaning; a corrected case gets a new id
   std::string title;  ///< one line for people
@@ -177,9 +184,6 @@ struct Case {
 
 /// Whether the inputs of a micro-batch of a train step require gradients.
 bool requires_gradients(const Case& c, int microbatch);
-
-/// "exact", "same-order", "bounded".
-std::string_view to_string(Truth value);
 
 }  // namespace plumbline::reference
 

@@ -20,8 +20,8 @@ constexpr const char* kSchema = "plumbline-cases/1";
 constexpr int kMostRows = 65536;  // rows, micro-batches
 
 // Each list of words is in the order of the enumeration.
-const std::vector<std::string> kTruthWords = {"exact", "same-order", "bounded"};
-const std::vector<std::string> kDtypeWords = {"f32", "bf16", "f64", "f16"};
+const std::vector<std::string> kTruthWords(reference::kTruthWords.begin(), reference::kTruthWords.end());
+const std::vector<std::string> kDtypeWords(reference::kDtypeWords.begin(), reference::kDtypeWords.end());
 const std::vector<std::string> kLosses = {"sum", "mse", "cross-entropy", "output"};
 const std::vector<std::string> kReductions = {"sum", "mean", "batch-mean"};
 const std::vector<std::string> kDivisions = {"engine", "user", "nobody"};

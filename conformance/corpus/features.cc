@@ -236,8 +236,7 @@ std::vector<std::string> features_of(const reference::Case& c) {
   const auto of_model = features_of_models().find(model.starts_with("exact-") ? model.substr(6) : model);
   if (of_model != features_of_models().end()) found.insert(of_model->second.begin(), of_model->second.end());
   found.insert(std::string(to_string(c.truth)));
-  constexpr const char* dtypes[] = {"f32", "bf16", "f64", "f16"};
-  found.insert(dtypes[static_cast<size_t>(c.dtype)]);
+  found.insert(std::string(to_string(c.dtype)));
   add_of_loss(c, found);
   add_of_microbatches(c, found);
   add_of_steps(c, found);

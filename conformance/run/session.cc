@@ -189,7 +189,7 @@ Verdict Session::empty_verdict(size_t index) const {
   } else {
     const reference::Case& c = find_case(run.case_id);
     verdict.title = c.title;
-    verdict.dtype = dtype_text(c.dtype);
+    verdict.dtype = to_string(c.dtype);
     verdict.finding.truth = c.truth;
   }
   verdict.finding.reason = not_started_.empty() ? "the run ended before it" : not_started_;

@@ -11,10 +11,4 @@ std::string sentence(const Verdict& verdict) {
                   (clause.empty() ? "" : ": " + clause));
 }
 
-std::string dtype_text(reference::Dtype dtype) {
-  if (dtype == reference::Dtype::F32) return "f32";
-  if (dtype == reference::Dtype::BF16) return "bf16";
-  return dtype == reference::Dtype::F64 ? "f64" : "f16";
-}
-
 }  // namespace plumbline::conformance

@@ -25,7 +25,4 @@ struct Verdict {
 /// waiver. One line.
 std::string sentence(const Verdict& verdict);
 
-/// The name of a dtype: "f32", "bf16", "f64" or "f16".
-std::string dtype_text(reference::Dtype dtype);
-
 }  // namespace plumbline::conformance

@@ -195,7 +195,7 @@ class Checker {
     if (!own_models()) {
       const reference::Case& c = find_case(run.id.case_id);
       verdict.title = c.title;
-      verdict.dtype = dtype_text(c.dtype);
+      verdict.dtype = to_string(c.dtype);
     }
     verdict.backend = record_.backend;
     if (said == nullptr) return;

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -207,9 +208,7 @@ void MagnitudeInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack*
     return;
   }
   // A result without floating numbers, or that is a view of a checked tensor, needs no check.
-  bool all_views = !schema.returns().empty();
-  for (const auto& result : schema.returns())
-    all_views = all_views && result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  const bool all_views = !schema.returns().empty() && std::ranges::all_of(schema.returns(), capture::is_view);
   if (all_views || name == "_unsafe_view" || name == "_reshape_alias") return op.callBoxed(stack);
 
   const auto arguments = torch::jit::last(*stack, schema.arguments().size());

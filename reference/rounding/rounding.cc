@@ -32,7 +32,7 @@ bool representable(double value, double roundoff) {
 /// Whether the call writes the argument, according to its schema or, for running statistics, to a rule here.
 bool written(const c10::OperatorHandle& op, size_t index) {
   const auto& argument = op.schema().arguments()[index];
-  if (argument.alias_info() && argument.alias_info()->isWrite()) return true;
+  if (capture::is_written(argument)) return true;
   return (argument.name() == "running_mean" || argument.name() == "running_var") &&
          op.operator_name().name.find("backward") == std::string::npos;
 }
@@ -127,9 +127,8 @@ void RoundingInterposer::disturb_scalars(const c10::OperatorHandle& op, torch::j
 void RoundingInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string_view name = rounding_name(op.operator_name().name);
   const RoundingKind kind = rounding_kind(name);
-  bool all_views = !op.schema().returns().empty();
-  for (const auto& result : op.schema().returns())
-    all_views = all_views && result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  const auto& returns = op.schema().returns();
+  const bool all_views = !returns.empty() && std::ranges::all_of(returns, capture::is_view);
   if (all_views || kind == RoundingKind::None) return op.callBoxed(stack);
   if (std::ranges::any_of(torch::jit::last(*stack, op.schema().arguments().size()), is_complex))
     return call_complex(op, stack);

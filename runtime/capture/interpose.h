@@ -52,6 +52,14 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   }
 }
 
+/// Whether a call writes the argument, by its declaration; of a result: whether it is an argument that was written.
+inline bool is_written(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+/// Whether the result shows the memory of an argument that the call does not write, by its declaration.
+inline bool is_view(const c10::Argument& result) { return result.alias_info() != nullptr && !is_written(result); }
+
 namespace detail {
 
 inline constexpr c10::DispatchKey kInterposerKey = c10::DispatchKey::Fake;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/capture/interpose.h"
 #include "runtime/flops/flop_constant.h"
 
 namespace plumbline::flops {
@@ -30,9 +31,7 @@ CallSizes sizes_of(const graph::Graph& graph, const graph::Node& node) {
 /// Calls that only view memory, or fill it without reading any.
 bool is_free(const graph::Graph& graph, const graph::Node& node) {
   const auto& returns = node.op->schema().returns();
-  const bool makes_views = !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) {
-    return r.alias_info() != nullptr && !r.alias_info()->isWrite();
-  });
+  const bool makes_views = !returns.empty() && std::ranges::all_of(returns, capture::is_view);
   bool reads_tensor = false;
   graph::for_each_use(
       node, [&](graph::ValueId v) { reads_tensor = reads_tensor || graph.values[v].kind == graph::ValueKind::Tensor; });

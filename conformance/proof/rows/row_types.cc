@@ -192,15 +192,13 @@ class Pass {
 
   bool writes_first() const {
     const auto& arguments = calls_[0]->schema->arguments();
-    return !arguments.empty() && arguments[0].alias_info() != nullptr && arguments[0].alias_info()->isWrite();
+    return !arguments.empty() && capture::is_written(arguments[0]);
   }
 
   /// An operator with out=, for example.
   bool writes_behind_first() const {
     const auto& arguments = calls_[0]->schema->arguments();
-    return !arguments.empty() && std::any_of(arguments.begin() + 1, arguments.end(), [](const c10::Argument& one) {
-      return one.alias_info() != nullptr && one.alias_info()->isWrite();
-    });
+    return !arguments.empty() && std::any_of(arguments.begin() + 1, arguments.end(), capture::is_written);
   }
 
   /// All results show memory of operands that the call does not write.
@@ -235,7 +233,7 @@ class Pass {
     const TracedCall& call = *calls_[0];
     const auto& arguments = call.schema->arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].alias_info() == nullptr || !arguments[i].alias_info()->isWrite()) continue;
+      if (!capture::is_written(arguments[i])) continue;
       for (size_t t = 0; t < call.tensors[i].size(); ++t) {
         Executions tensors;
         for (const TracedCall* one : calls_) tensors.push_back(&one->tensors[i].at(t));

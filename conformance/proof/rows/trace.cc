@@ -86,8 +86,7 @@ void Tracer::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     call.arguments.push_back(tensors ? c10::IValue() : given[i]);
     call.tensors.emplace_back();
     if (!tensors) continue;
-    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
-    const bool is_written = alias != nullptr && alias->isWrite();
+    const bool is_written = capture::is_written(schema.arguments()[i]);
     // What is only overwritten is not read.
     const bool is_read = kind != Kind::Reserves && !(is_written && (kind == Kind::Fills || kind == Kind::Copies));
     for (const at::Tensor& tensor : *tensors) {

@@ -27,10 +27,7 @@ std::span<const c10::IValue> arguments_of(const c10::OperatorHandle& op, const S
 bool makes_views(const c10::FunctionSchema& schema) {
   static const std::set<std::string> undeclared = {"aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split",
                                                    "aten::unsafe_split_with_sizes"};
-  const auto& returns = schema.returns();
-  return undeclared.contains(schema.name()) || std::ranges::any_of(returns, [](const c10::Argument& result) {
-           return result.alias_info() != nullptr && !result.alias_info()->isWrite();
-         });
+  return undeclared.contains(schema.name()) || std::ranges::any_of(schema.returns(), capture::is_view);
 }
 
 bool asks_for_values(const std::string& op) {
@@ -115,10 +112,9 @@ ShapeRun::Effect ShapeRun::effect_of(const c10::OperatorHandle& op, std::span<co
   });
   if (makes_list && !makes_views(schema)) throw InputError("proof on shapes: " + schema.name() + " makes a list");
   if (effect.by_kernel) return effect;
-  for (const c10::Argument& result : schema.returns()) {
-    const bool written = result.alias_info() != nullptr && result.alias_info()->isWrite();
-    effect.written.push_back(written ? std::optional(written_argument(schema, result)) : std::nullopt);
-  }
+  for (const c10::Argument& result : schema.returns())
+    effect.written.push_back(capture::is_written(result) ? std::optional(written_argument(schema, result))
+                                                         : std::nullopt);
   if (std::ranges::all_of(effect.written, [](const auto& argument) { return argument.has_value(); })) return effect;
   const Stack results = inferred(op, arguments);
   for (const c10::IValue& result : results) {

@@ -126,11 +126,10 @@ Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, Arguments argume
   form.random = op.hasTag(at::Tag::nondeterministic_seeded) && draws(schema, arguments);
   const bool quiet_statistics = schema.name() == "aten::native_batch_norm" && arguments[5].toBool();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
     Form::Argument& argument = form.arguments.emplace_back();
     argument.has_tensors = holds_tensors(arguments[i]);
-    argument.written =
-        argument.has_tensors && ((alias != nullptr && alias->isWrite()) || (quiet_statistics && (i == 3 || i == 4)));
+    argument.written = argument.has_tensors &&
+                       (capture::is_written(schema.arguments()[i]) || (quiet_statistics && (i == 3 || i == 4)));
     argument.kept = argument.written && is_unread(schema, arguments, i);
   }
   if (form.kind == Kind::Reserves) return form;
@@ -150,11 +149,9 @@ Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, Arguments argume
   form.name = functional_name(schema);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::Argument& parameter = schema.arguments()[i];
-    const bool out = parameter.kwarg_only() && parameter.alias_info() != nullptr && parameter.alias_info()->isWrite();
-    // A random draw in place does not read what it overwrites.
-    const bool overwritten =
-        form.random && i == 0 && parameter.alias_info() != nullptr && parameter.alias_info()->isWrite();
-    if (out || overwritten || is_unread(schema, arguments, i)) continue;
+    // A random draw in place does not read what it overwrites, nor does an operator with out=.
+    const bool overwrites = parameter.kwarg_only() || (form.random && i == 0);
+    if ((overwrites && capture::is_written(parameter)) || is_unread(schema, arguments, i)) continue;
     form.attributes += " " + parameter.name() + "=";
     if (arguments[i].isTensor() && !arguments[i].toTensor().defined()) {
       form.attributes += "None";

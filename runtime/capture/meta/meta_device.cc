@@ -110,12 +110,11 @@ std::vector<c10::IValue> results_of(const ShapeRule& rule, const c10::OperatorHa
                      std::to_string(results.size()) + " results; the operator returns " +
                      std::to_string(op.schema().returns().size()));
   for (size_t i = 0; i < results.size(); ++i) {
-    const c10::AliasInfo* alias = op.schema().returns()[i].alias_info();
     const auto is_result = [&](const c10::IValue& argument) {
       return argument.isTensor() && argument.toTensor().is_same(results[i].toTensor());
     };
     const auto arguments = std::span(stack).last(count);
-    if (alias && alias->isWrite() && std::none_of(arguments.begin(), arguments.end(), is_result))
+    if (is_written(op.schema().returns()[i]) && std::none_of(arguments.begin(), arguments.end(), is_result))
       throw InputError("shape rule: the rule of '" + c10::toString(op.operator_name()) +
                        "' must return the argument that the operator writes");
   }
@@ -125,7 +124,7 @@ std::vector<c10::IValue> results_of(const ShapeRule& rule, const c10::OperatorHa
 /// An in-place operator that leaves sizes and type unchanged needs no kernel; one that changes them has one.
 bool only_writes(const c10::FunctionSchema& schema) {
   return schema.name().ends_with('_') && schema.returns().size() == 1 && !schema.arguments().empty() &&
-         schema.arguments()[0].alias_info() && schema.arguments()[0].alias_info()->isWrite();
+         is_written(schema.arguments()[0]);
 }
 
 /// Runs the kernel of one call on the meta device, or its shape rule.

@@ -32,12 +32,6 @@ bool gives_tensors(const c10::FunctionSchema& schema) {
   });
 }
 
-bool returns_a_view(const c10::FunctionSchema& schema) {
-  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
-    return result.alias_info() && !result.alias_info()->isWrite();
-  });
-}
-
 /// A number that is no more than one to the rules of type promotion, as `x * 2.0` passes it.
 JointArgument number(const at::Tensor& tensor) { return joint_argument(tensor.item(), *c10::NumberType::get(), {}); }
 
@@ -201,7 +195,7 @@ JointNode JointRecorder::make_node(const c10::OperatorHandle& op, const torch::j
   node.data_dependent_output = op.hasTag(at::Tag::data_dependent_output);
   node.dynamic_output_shape = op.hasTag(at::Tag::dynamic_output_shape);
   node.writes = schema.is_mutable();
-  node.view = returns_a_view(schema);
+  node.view = std::ranges::any_of(schema.returns(), capture::is_view);
   node.impure = node.writes || node.seeded;
   node.no_grad = mark_ == JointMark::IsForward && !c10::GradMode::is_enabled();
 

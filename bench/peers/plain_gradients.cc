@@ -1,7 +1,6 @@
 #include "bench/peers/plain_gradients.h"
 
 #include <chrono>
-#include <cmath>
 
 #include "bench/peers/pipeline_round.h"
 #include "runtime/clock.h"
@@ -12,7 +11,6 @@ namespace plumbline::bench {
 namespace {
 
 constexpr double kRoundings = 16;
-const double kUnitRoundoff = std::ldexp(1.0, -24);  // of float32
 
 void run_batch(FilledModel& model, const std::vector<PlainGradients::Microbatch>& batch) {
   for (const at::Tensor& parameter : model.parameters()) parameter.mutable_grad() = at::Tensor();
@@ -41,7 +39,7 @@ PlainGradients::PlainGradients(const ModelShape& shape, int microbatches)
   for (const auto& item : wide.named_parameters()) {
     const at::Tensor value = item.value().grad();
     const double off = euclidean(rounded[item.key()].grad().to(at::kDouble) - value);
-    expected_[item.key()] = {value, kRoundings * std::max(off, kUnitRoundoff * euclidean(value))};
+    expected_[item.key()] = {value, kRoundings * std::max(off, unit_roundoff("F32") * euclidean(value))};
   }
 }
 

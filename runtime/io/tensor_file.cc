@@ -70,7 +70,10 @@ bool is_floating(std::string_view dtype) {
   return info != nullptr && info->floating;
 }
 
-double unit_roundoff(std::string_view dtype) { return std::ldexp(1.0, -find_dtype(dtype)->digits); }
+double unit_roundoff(std::string_view dtype) {
+  PLUMBLINE_CHECK(is_floating(dtype), std::string(dtype));
+  return std::ldexp(1.0, -find_dtype(dtype)->digits);
+}
 
 int64_t element_count(const HostTensor& tensor) {
   int64_t count = 1;

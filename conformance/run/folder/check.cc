@@ -82,6 +82,19 @@ bool agree(const Verdict& recorded, const Verdict& judged) {
          (!recorded.finding.first || sentence(*recorded.finding.first) == sentence(*judged.finding.first));
 }
 
+/// The last verdict on each run: a case has two if its files changed after the first.
+std::map<RunId, const Verdict*> last_of(const std::vector<Verdict>& verdicts) {
+  std::map<RunId, const Verdict*> last;
+  for (const Verdict& verdict : verdicts) last.insert_or_assign(verdict.run, &verdict);
+  return last;
+}
+
+std::set<RunId> ids_of(const std::vector<PlannedRun>& runs) {
+  std::set<RunId> ids;
+  for (const PlannedRun& run : runs) ids.insert(run.id);
+  return ids;
+}
+
 /// Where the results were computed, and so must be judged.
 std::string device_of(const RunRecord& record) {
   const auto device = std::ranges::find(record.options, "device", &std::pair<std::string, std::string>::first);
@@ -96,6 +109,7 @@ class Checker {
         record_(read_run_record(folder_.run_record())),
         logged_(logged_verdicts(folder_)),
         recorded_(recorded_report(folder_, logged_)),
+        said_(last_of(recorded_.verdicts)),
         backend_(record_.describe.empty()
                      ? BackendDescription()
                      : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
@@ -135,10 +149,9 @@ class Checker {
   bool own_models() const { return backend_.level == CaseLevel::Own; }
 
   void check(const PlannedRun& run, const RunArtifacts& artifacts) {
-    // The last one: a case has two if its files changed after the first.
-    const auto said = std::find_if(recorded_.verdicts.rbegin(), recorded_.verdicts.rend(),
-                                   [&](const Verdict& verdict) { return verdict.run == run.id; });
-    const bool is_recorded = said != recorded_.verdicts.rend();
+    const auto found = said_.find(run.id);
+    const Verdict* const said = found == said_.end() ? nullptr : found->second;
+    const bool is_recorded = said != nullptr;
     const bool any_file = std::any_of(artifacts.files.begin(), artifacts.files.end(),
                                       [](const fs::path& file) { return is_anything(file); });
     Verdict verdict;
@@ -160,12 +173,12 @@ class Checker {
     } else {
       verdict.finding = judge_artifacts(run, record_.microbatches, folder_, backend_, judge_);
       verdict.run = {run.id.case_id, run.id.schedule};  // a problem names the folder, which says the rest
-      compare_with_recorded(verdict, is_recorded ? &*said : nullptr, artifacts.folder);
+      compare_with_recorded(verdict, said, artifacts.folder);
     }
     if (is_recorded && judged_status(said->finding.status) != said->finding.status && said->waiver.empty())
       result_.problems.push_back(folder_.report().string() + ": " + one_line(to_string(run.id)) + " is recorded as " +
                                  std::string(status_name(said->finding.status)) + ", but without a waiver");
-    describe(verdict, run, is_recorded ? &*said : nullptr);
+    describe(verdict, run, said);
     result_.verdicts.push_back(std::move(verdict));
   }
 
@@ -212,21 +225,22 @@ class Checker {
          {folder_.verdict_log(), folder_.junit(), folder_.matrix_picture(), folder_.matrix_page()})
       if (is_ours && !is_anything(file))
         result_.problems.push_back(file.string() + ": is missing; a finished run leaves it");
-    std::map<RunId, Status> last;
-    for (const Verdict& verdict : logged_) last.insert_or_assign(verdict.run, verdict.finding.status);
-    for (const Verdict& verdict : recorded_.verdicts)
-      if (const auto found = last.find(verdict.run); found != last.end() && found->second != verdict.finding.status)
+    const std::map<RunId, const Verdict*> logged = last_of(logged_);
+    for (const Verdict& verdict : recorded_.verdicts) {
+      const auto last = logged.find(verdict.run);
+      if (last != logged.end() && last->second->finding.status != verdict.finding.status)
         result_.problems.push_back(folder_.verdict_log().string() + ": " + one_line(to_string(verdict.run)) + " is " +
-                                   std::string(status_name(found->second)) + ", in " +
+                                   std::string(status_name(last->second->finding.status)) + ", in " +
                                    folder_.report().filename().string() + " it is " +
                                    std::string(status_name(verdict.finding.status)));
+    }
   }
 
   /// Verdicts on runs that were never planned.
   void strangers() {
+    const std::set<RunId> planned = ids_of(record_.runs);
     for (const Verdict& verdict : recorded_.verdicts)
-      if (std::none_of(record_.runs.begin(), record_.runs.end(),
-                       [&](const PlannedRun& run) { return verdict.run == run.id; }))
+      if (!planned.contains(verdict.run))
         result_.problems.push_back(folder_.verdict_log().string() + ": a verdict on " +
                                    one_line(verdict.run.case_id + " x " + verdict.run.schedule) +
                                    ", which is not among the runs of run.json");
@@ -250,8 +264,8 @@ class Checker {
     options.seed = record_.seed;
     options.microbatches = record_.microbatches;
     const RunPlan plan = make_plan(options, *built_models(options.seed));
-    std::set<RunId> there, wanted;
-    for (const PlannedRun& run : record_.runs) there.insert(run.id);
+    const std::set<RunId> there = ids_of(record_.runs);
+    std::set<RunId> wanted;
     for (const PlannedRun& run : plan.runs) {
       if (!chosen(options_.case_glob, run.id.case_id)) continue;
       wanted.insert(run.id);
@@ -265,7 +279,8 @@ class Checker {
   const ReportFolder folder_;
   RunRecord record_;
   std::vector<Verdict> logged_;
-  RunReport recorded_;
+  const RunReport recorded_;
+  const std::map<RunId, const Verdict*> said_;  ///< of recorded_
   BackendDescription backend_;
   Judge judge_;
   std::set<fs::path> expected_files_;

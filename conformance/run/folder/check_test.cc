@@ -91,6 +91,24 @@ TEST_F(Check, FilesWithoutAVerdictDoNotCount) {
   EXPECT_EQ(exit_code(result), 3);
 }
 
+TEST_F(Check, OfTwoVerdictsOnARunTheLastOneIsHeldAgainstItsFiles) {
+  EXPECT_EQ(run(1), -1);
+  const fs::path log = options_.report / "results.jsonl";
+  const std::string passed = read_file(log);
+  std::string failed = passed;
+  for (const auto& [from, to] : {std::pair("\"status\":\"pass\"", "\"status\":\"fail\""),
+                                 std::pair("\"sentence\":\"PASS", "\"sentence\":\"FAIL")}) {
+    ASSERT_NE(failed.find(from), std::string::npos) << failed;
+    failed.replace(failed.find(from), std::strlen(from), to);
+  }
+  write_file(log, failed + passed);
+  EXPECT_EQ(check().problems, std::vector<std::string>{});
+  EXPECT_EQ(check().verdicts.at(0).finding.status, Status::Pass);
+  write_file(log, passed + failed);
+  ASSERT_EQ(check().problems.size(), 1u);
+  EXPECT_NE(check().problems.at(0).find("the run recorded \"FAIL"), std::string::npos) << check().problems.at(0);
+}
+
 TEST_F(Check, TwoRunsDoNotShareAFolder) {
   const RunPlan plan = make_plan(options_, *built_models(options_.seed));
   {

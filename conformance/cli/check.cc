@@ -14,7 +14,7 @@ void add_check(CLI::App& app, Command& chosen, const Actions& actions) {
       "(run --keep failures) is taken as recorded, and counted.\n"
       "Exit 0: every verdict is confirmed, and nothing failed; 1: something failed, or is missing from --profile; 2:\n"
       "the folder is inconsistent (a file is missing, unexpected or unreadable, or a verdict contradicts its files);\n"
-      "3: some of it was never run.\n"
+      "3: some of it was never run, or was run on CUDA devices, of which this machine has none.\n"
       "Or verify what `plumbline export -o DIR` wrote: exit 0 if every file is unchanged, else 2.\n"
       "Or prove again what a certificate of `plumbline prove` says: exit 0 if all of it is confirmed and proven, 1 if\n"
       "it is confirmed and not all is proven, 2 if the same proof gives something else today.\n"

@@ -57,6 +57,16 @@ int check(const CheckCommand& options) {
   return exit_code(result);
 }
 
+/// 3, with the reason on stderr, where the machine lacks the device of the runs.
+int check_if_possible(const CheckCommand& options) {
+  try {
+    return check(options);
+  } catch (const conformance::CannotCheckHere& error) {
+    std::cerr << "plumbline: " << error.what() << '\n';
+    return 3;
+  }
+}
+
 int check_cases(const CheckCommand& options) {
   const conformance::ExportCheck result = conformance::check_export(options.folder);
   list(std::cerr, result.problems, "plumbline: ");
@@ -89,7 +99,7 @@ int execute_check(const CheckCommand& options) {
   if (!options.corpus.empty())
     throw InputError("--corpus goes with a certificate of plumbline prove; " + options.folder.string() +
                      " is none, and names its own cases");
-  if (!std::filesystem::exists(options.folder / "manifest.json")) return check(options);
+  if (!std::filesystem::exists(options.folder / "manifest.json")) return check_if_possible(options);
   if (options.selects_runs)
     throw InputError("--profile and --case select runs; " + options.folder.string() +
                      " holds exported cases (manifest.json)");

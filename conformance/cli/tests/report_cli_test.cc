@@ -49,6 +49,17 @@ TEST_F(Cli, AFolderIsWaivedCheckedAndShown) {
       << corrupt.output;
 }
 
+TEST_F(Cli, AFolderOfRunsOnCudaCannotBeCheckedWithoutADevice) {
+  ASSERT_EQ(exit_code(start(with(kRun, {"--report", "r"}))), 0);
+  nlohmann::json record = nlohmann::json::parse(read_file(folder_ / "r/run.json"));
+  record.at("options").at("device") = "cuda";
+  std::ofstream(folder_ / "r/run.json") << record.dump();
+  const conformance::ProcessResult result = start({"check", "r"}, {"env", "CUDA_VISIBLE_DEVICES=-1"});
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+  EXPECT_TRUE(has(result, "check: r cannot be checked here, its runs were on CUDA devices: ")) << result.output;
+}
+
 TEST_F(Cli, ATrainingScriptIsHeldAgainstItsOneRankRun) {
   const std::string key = "0/forward/-/0/m:out";
   for (const auto& [name, value] : std::map<std::string, double>{{"one", 1}, {"same", 1}, {"other", 2}}) {

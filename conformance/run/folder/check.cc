@@ -96,9 +96,14 @@ std::set<RunId> ids_of(const std::vector<PlannedRun>& runs) {
 }
 
 /// Where the results were computed, and so must be judged.
-std::string device_of(const RunRecord& record) {
+c10::Device device_of(const RunRecord& record, const fs::path& folder) {
   const auto device = std::ranges::find(record.options, "device", &std::pair<std::string, std::string>::first);
-  return device == record.options.end() ? RunOptions().device : device->second;
+  try {
+    return device::device_named(device == record.options.end() ? RunOptions().device : device->second);
+  } catch (const Error& error) {
+    throw CannotCheckHere("check: " + folder.string() +
+                          " cannot be checked here, its runs were on CUDA devices: " + one_line(error.what()));
+  }
 }
 
 class Checker {
@@ -113,7 +118,7 @@ class Checker {
         backend_(record_.describe.empty()
                      ? BackendDescription()
                      : parse_description(record_.describe, folder_.run_record().string() + ": describe")),
-        judge_(record_.seed, device::device_named(device_of(record_)), backend_.device != BackendDescription().device) {
+        judge_(record_.seed, device_of(record_, options.folder), backend_.device != BackendDescription().device) {
     if (fs::exists(folder_.corpus())) add_cases(folder_.corpus());
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "conformance/report/report.h"
+#include "runtime/error.h"
 
 namespace plumbline::conformance {
 
@@ -38,8 +39,15 @@ struct CheckResult {
   std::vector<std::string> notes;
 };
 
+/// This machine lacks the device of the runs, on which their results must be judged. One line; the program exits with
+/// code 3.
+class CannotCheckHere : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws InputError of one line for a folder that cannot be checked at all: run.json is missing or malformed,
-/// report.json or results.jsonl is malformed, a profile or case is unknown.
+/// report.json or results.jsonl is malformed, a profile or case is unknown. Throws CannotCheckHere.
 CheckResult check_folder(const CheckOptions& options);
 
 /// 2 for problems; 1 for failures, also outside of the cases, and for missing runs of the profile; 3 when a run was not

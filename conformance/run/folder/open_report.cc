@@ -115,8 +115,9 @@ OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, co
   const std::filesystem::path log = folder.verdict_log();
   std::vector<std::filesystem::path> ours = folder.outcome();
   ours.push_back(folder.run_record());
+  const bool is_a_report = std::filesystem::exists(log);
   for (const std::filesystem::path& there : ours)
-    if (std::filesystem::exists(there) && !std::filesystem::exists(log))
+    if (!is_a_report && std::filesystem::exists(there))
       throw InputError("--report: '" + there.string() +
                        "' is there already and no earlier report of ours; give another folder");
   for (const std::filesystem::path& stale : folder.outcome()) {

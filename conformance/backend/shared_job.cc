@@ -2,11 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <span>
 #include <string_view>
 #include <vector>
 
-#include "conformance/corpus/corpus.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
 #include "runtime/transport/collectives.h"
@@ -18,17 +16,17 @@ Job share_job(transport::Transport& transport, const Job& job, const transport::
   return parse_job(transport::broadcast_text(transport, text, deadline), "the job from rank 0");
 }
 
-void share_cases(transport::Transport& transport, const std::filesystem::path& folder,
+void share_cases(transport::Transport& transport, std::span<const CaseText> files,
                  const transport::Deadline& deadline) {
-  const bool reads = transport.rank() == 0;
+  const bool sends = transport.rank() == 0;
   nlohmann::json sent = nlohmann::json::array();
-  if (reads && !folder.empty())
-    for (const CaseText& file : read_case_texts(folder)) sent.push_back({file.name, file.text});
+  if (sends)
+    for (const CaseText& file : files) sent.push_back({file.name, file.text});
   const nlohmann::json received = nlohmann::json::parse(transport::broadcast_text(transport, sent.dump(), deadline));
-  if (reads) return;
-  std::vector<CaseText> files;
-  for (const nlohmann::json& file : received) files.push_back({file[0], file[1]});
-  add_cases(files);
+  if (sends) return;
+  std::vector<CaseText> received_files;
+  for (const nlohmann::json& file : received) received_files.push_back({file[0], file[1]});
+  add_cases(received_files);
 }
 
 void gather_to_files(transport::Transport& transport, const std::string& bytes, const std::filesystem::path& out,

@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 
+#include "conformance/corpus/corpus.h"
 #include "conformance/protocol/job.h"
 #include "runtime/transport/transport.h"
 
@@ -15,12 +17,10 @@ namespace plumbline::conformance {
 /// judging results before it calls this, so that the others need a patient deadline. Throws as broadcast_text() does.
 Job share_job(transport::Transport& transport, const Job& job, const transport::Deadline& deadline);
 
-/// Broadcasts the files of cases in rank 0's `folder`, and adds their cases to the corpus of the other ranks; rank 0
-/// must have added them itself (add_cases()). Adds nothing if `folder` is empty on rank 0; `folder` of the other ranks
-/// is ignored. All ranks call it together. Throws as broadcast_text() does; InputError on rank 0 before it sends if a
-/// file cannot be read, and on the other ranks as add_cases() does.
-void share_cases(transport::Transport& transport, const std::filesystem::path& folder,
-                 const transport::Deadline& deadline);
+/// Broadcasts rank 0's files of cases, and adds their cases to the corpus of the other ranks; rank 0 must have added
+/// them itself (add_cases()). `files` of the other ranks are ignored. All ranks call it together. Throws as
+/// broadcast_text() does, and on the other ranks as add_cases() does.
+void share_cases(transport::Transport& transport, std::span<const CaseText> files, const transport::Deadline& deadline);
 
 /// Gathers the bytes of every rank on rank 0, which writes them to one file per rank: `path_of(rank)`, a path below
 /// `out`. Creates `out` and the folders of the files if they are missing. All ranks call it together; `out` and

@@ -71,6 +71,7 @@ const std::vector<reference::Case>& corpus() { return all_files().cases(); }
 
 std::vector<CaseText> read_case_texts(const std::filesystem::path& folder) {
   std::vector<CaseText> texts;
+  if (folder.empty()) return texts;
   for (const std::filesystem::path& file : case_files(folder)) texts.push_back({file.string(), read_file(file)});
   return texts;
 }
@@ -79,9 +80,7 @@ void add_cases(std::span<const CaseText> files) {
   for (const CaseText& file : files) all_files().read(file.text, file.name);
 }
 
-void add_cases(const std::filesystem::path& folder) {
-  if (!folder.empty()) add_cases(read_case_texts(folder));
-}
+void add_cases(const std::filesystem::path& folder) { add_cases(read_case_texts(folder)); }
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names = [] {

@@ -21,13 +21,14 @@ struct CaseText {
   std::string name, text;
 };
 
-/// The files of cases in a user's folder (case_file.h). Throws InputError, see case_files() and read_file().
+/// The files of cases in a user's folder (case_file.h); none for an empty path. Throws InputError, see case_files() and
+/// read_file().
 std::vector<CaseText> read_case_texts(const std::filesystem::path& folder);
 
 /// Adds a user's cases to the corpus. Throws InputError, see CaseFiles::read(). Invalidates references to cases: call
 /// it before anything else that uses the corpus.
 void add_cases(std::span<const CaseText> files);
-/// The same for read_case_texts() of `folder`; nothing if it is empty.
+/// The same for read_case_texts() of `folder`.
 void add_cases(const std::filesystem::path& folder);
 
 /// The names that profile() accepts: "cases", "core", "nightly", "ranks", "smoke", and the name of each feature

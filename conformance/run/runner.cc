@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/rank_process.h"
@@ -245,6 +246,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
     const auto agree = [&](int code) { return transport::agree_on(*transport, code, patient()); };
     // Rank 0 checks the input and reports an error; all ranks then finalize MPI. The others learn what to run from it,
     // since their hosts may lack the user's files.
+    std::vector<CaseText> cases;
     std::unique_ptr<ModelFacts> models;
     RunPlan plan;
     std::optional<Session> session;
@@ -260,7 +262,8 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
               "--transport: threads given, but mpirun started processes; leave it out, or leave mpirun out");
         if (options.resume)
           throw InputError("--resume: not under mpirun; `plumbline run --transport mpi` starts it itself");
-        add_cases(options.corpus);
+        cases = read_case_texts(options.corpus);
+        add_cases(cases);
         models = built_models(options.seed);
         plan = make_plan(options, *models, mpi.size());
         if (find_nccl(options) && find_device(options)) {
@@ -275,7 +278,7 @@ int run_inside_mpi(RunOptions options, std::ostream& out) {
     }
     code = agree(code);
     if (code != 0) return code;
-    share_cases(*transport, options.corpus, patient());
+    share_cases(*transport, cases, patient());
 
     // All ranks have the same command line.
     const TransportKind kind = options.selection.transport.value_or(TransportKind::Mpi);

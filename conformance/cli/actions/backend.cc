@@ -2,6 +2,7 @@
 // backends.
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "conformance/backend/rank_process.h"
 #include "conformance/backend/runtime.h"
@@ -42,13 +43,19 @@ void print_event(const conformance::JobEvent& event) {
 }
 
 #if PLUMBLINE_HAS_MPI
-/// Rank 0 reads the job, so that its host alone needs the file.
+/// Rank 0 reads the job and the user's cases, so that its host alone needs the files.
 void run_as_rank(const BackendCommand& options, transport::MpiSession& mpi) {
   const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
   const auto patient = [] { return transport::Deadline::patient({}); };
-  const conformance::Job job =
-      conformance::share_job(*transport, mpi.rank() == 0 ? read_job(options) : conformance::Job(), patient());
-  conformance::share_cases(*transport, job.corpus, patient());
+  conformance::Job read;
+  std::vector<conformance::CaseText> cases;
+  if (mpi.rank() == 0) {
+    read = conformance::read_job(options.job);
+    cases = conformance::read_case_texts(read.corpus);
+    conformance::add_cases(cases);
+  }
+  const conformance::Job job = conformance::share_job(*transport, read, patient());
+  conformance::share_cases(*transport, cases, patient());
   if (mpi.size() != job.ranks)
     mpi.abort("the job is for " + std::to_string(job.ranks) + " ranks, mpirun started " + std::to_string(mpi.size()));
   const conformance::RankProcess rank(*transport, *conformance::transport_kind(options.transport), options.nccl,

@@ -55,6 +55,11 @@ class BuiltModels : public ModelFacts {
 
   bool has_buffers(const reference::Case& c) override { return known(c.model, c.dtype).has_buffers; }
 
+  void require_loss(const reference::Case& c) override {
+    const Known& model = known(c.model, c.dtype);
+    models::require_loss(c, model.compared_outputs, model.auxiliary_losses);
+  }
+
   std::vector<schedule::StageEdge> edges(const reference::Case& c, int stages) override {
     return engine::stage_edges(case_pipe(c, models::make_model(c.model, c.dtype, seed_), stages, seed_));
   }
@@ -69,13 +74,16 @@ class BuiltModels : public ModelFacts {
   struct Known {
     int most_stages = 1;
     bool has_buffers = false;
+    int compared_outputs = 1;
+    int auxiliary_losses = 0;
   };
 
   const Known& known(const std::string& name, reference::Dtype dtype) {
     const auto [it, is_new] = known_.try_emplace({name, dtype});
     if (is_new) {
       const models::Model model = models::make_model(name, dtype, seed_);
-      it->second = {models::most_stages(model), !model.module->buffers().empty()};
+      it->second = {models::most_stages(model), !model.module->buffers().empty(), model.compared_outputs,
+                    model.auxiliary_losses};
     }
     return it->second;
   }

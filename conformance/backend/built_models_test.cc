@@ -79,6 +79,19 @@ TEST(BuiltModels, StagesBuffersAndEdgesAreTheModels) {
   EXPECT_NE(models->edges(find_case("exact-skip"), 4), schedule::chain_edges(4));
 }
 
+TEST(BuiltModels, ALossThatDoesNotFitTheModelIsRefused) {
+  const std::unique_ptr<ModelFacts> models = built_models(1);
+  for (const char* id : {"exact-heads", "exact-two-heads", "mlp", "exact-mlp-sum"})
+    EXPECT_EQ(testing::refusal([&] { models->require_loss(find_case(id)); }), "accepted") << id;
+  reference::Case heads = find_case("exact-heads");
+  heads.loss.kind = reference::LossKind::Sum;
+  testing::expect_line(testing::refusal([&] { models->require_loss(heads); }),
+                       "model: 'exact-heads' has several targets, but the loss of case exact-heads does not fit");
+  reference::Case mlp = find_case("mlp");
+  mlp.loss.auxiliary = reference::AuxiliaryLosses::Added;
+  testing::expect_line(testing::refusal([&] { models->require_loss(mlp); }), "model: 'mlp' makes no auxiliary losses");
+}
+
 TEST(BuiltModels, CasesOfTheCorpusCanBePartitioned) {
   for (const char* id : {"exact-tied", "transformer-lm", "resnet-bn", "dropout", "frozen", "multi-io", "loss-inside"})
     EXPECT_EQ(built_models(1)->why_not_partitioned(find_case(id), 4, {"budget=0.25"}), "") << id;

@@ -379,6 +379,7 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
   if (options.mutant_ranks > choices.ranks.front())
     throw InputError("--mutant: " + options.mutant + " needs " + std::to_string(options.mutant_ranks) +
                      " ranks or more");
+  for (const reference::Case& c : choices.cases) models.require_loss(c);
   RunPlan plan;
   for (const Row& row : choices.pairs_only ? rows_for_pairs(choices) : choices.rows())
     plan.runs.push_back(choices.run(row));

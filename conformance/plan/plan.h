@@ -101,8 +101,9 @@ Job empty_job(const RunOptions& options, int ranks);
 ///
 /// `processes`: how many processes mpirun has started; everything runs on them, over MPI if no transport is named.
 ///
-/// Throws InputError for an unknown case, schedule or profile, for numbers out of range, and, with the reason, when
-/// nothing that was asked for is supported, or nothing under a schedule from a file.
+/// Throws InputError for an unknown case, schedule or profile, for numbers out of range, for a case whose loss does not
+/// fit its model, and, with the reason, when nothing that was asked for is supported, or nothing under a schedule from
+/// a file.
 RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<int> processes = {});
 
 /// The numbers of ranks among `wanted` that the backend supports, or else its largest. Throws InputError where it does

@@ -25,6 +25,9 @@ class NamedModels : public ModelFacts {
  public:
   int most_stages(const std::string&, reference::Dtype) override { return 16; }
   bool has_buffers(const reference::Case& c) override { return c.model.find("bn") != std::string::npos; }
+  void require_loss(const reference::Case& c) override {
+    if (c.id == unfit) throw InputError("the loss of " + c.id + " does not fit");
+  }
   std::vector<schedule::StageEdge> edges(const reference::Case& c, int stages) override {
     std::vector<schedule::StageEdge> edges = schedule::chain_edges(stages);
     if (c.id == "exact-skip" && stages > 2) edges.push_back({0, 2});
@@ -33,6 +36,8 @@ class NamedModels : public ModelFacts {
   std::string why_not_partitioned(const reference::Case& c, int, const engine::RematOptions&) override {
     return c.id == "mlp" ? "" : "it cannot be partitioned";
   }
+
+  std::string unfit = {};  ///< the case whose loss does not fit
 };
 
 RunPlan make_plan(const RunOptions& options, std::optional<int> processes = {}) {
@@ -260,6 +265,16 @@ TEST(Plan, WhatCanNeverBeIsNotPlanned) {
   options.selection.case_glob = "exact-own-three-ranks";
   options.selection.schedules = "1f1b";
   testing::expect_part(testing::refusal([&] { make_plan(options); }), "it has a schedule of its own");
+}
+
+TEST(Plan, ALossThatDoesNotFitItsModelRefusesTheWholeRun) {
+  NamedModels models;
+  models.unfit = "mlp";
+  RunOptions options;
+  options.selection.case_glob = "exact-skip";
+  EXPECT_FALSE(conformance::make_plan(options, models).groups.empty());
+  options.selection.case_glob = "exact-skip,mlp";
+  EXPECT_EQ(testing::refusal([&] { conformance::make_plan(options, models); }), "the loss of mlp does not fit");
 }
 
 TEST(Plan, WhatCannotBeIsToldBeforeTheRun) {

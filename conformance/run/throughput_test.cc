@@ -13,6 +13,7 @@ class EightStages : public ModelFacts {
  public:
   int most_stages(const std::string&, reference::Dtype) override { return 8; }
   bool has_buffers(const reference::Case&) override { return false; }
+  void require_loss(const reference::Case&) override {}
   std::vector<schedule::StageEdge> edges(const reference::Case&, int) override { return {}; }
   std::string why_not_partitioned(const reference::Case&, int, const engine::RematOptions&) override { return {}; }
 };

@@ -112,6 +112,17 @@ std::vector<split::SplitPoint> stage_points(const Model& model, int stages) {
   return points;
 }
 
+void require_loss(const reference::Case& c, int compared_outputs, int auxiliary_losses) {
+  const bool has_auxiliary = c.loss.auxiliary != reference::AuxiliaryLosses::None;
+  const bool has_targets = c.loss.kind == reference::LossKind::Mse || c.loss.kind == reference::LossKind::CrossEntropy;
+  if (compared_outputs > 1 && (!has_targets || c.loss.ignores_targets || c.loss.class_weights || has_auxiliary))
+    throw InputError("model: '" + c.model + "' has several targets, but the loss of case " + c.id +
+                     " does not fit; expected kind \"mse\" or \"cross-entropy\", without ignored targets, class "
+                     "weights and auxiliary losses");
+  if (has_auxiliary && auxiliary_losses == 0)
+    throw InputError("model: '" + c.model + "' makes no auxiliary losses, but case " + c.id + " has some");
+}
+
 split::SplitOptions case_split(const reference::Case& c, const Model& model, int stages) {
   using reference::AuxiliaryLosses;
   split::SplitOptions split;
@@ -119,15 +130,8 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
   split.loss_outputs.emplace(model.compared_outputs);
   std::iota(split.loss_outputs->begin(), split.loss_outputs->end(), 0);
   split.exits_early = model.exits_early;
-  const bool has_targets = c.loss.kind == reference::LossKind::Mse || c.loss.kind == reference::LossKind::CrossEntropy;
-  if (model.compared_outputs > 1 &&
-      (!has_targets || c.loss.ignores_targets || c.loss.class_weights || c.loss.auxiliary != AuxiliaryLosses::None))
-    throw InputError("model: '" + c.model + "' has several targets, but the loss of case " + c.id +
-                     " does not fit; expected kind \"mse\" or \"cross-entropy\", without ignored targets, class "
-                     "weights and auxiliary losses");
+  require_loss(c, model.compared_outputs, model.auxiliary_losses);
   if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
-  if (model.auxiliary_losses == 0)
-    throw InputError("model: '" + c.model + "' makes no auxiliary losses, but case " + c.id + " has some");
   std::vector<int>& losses = c.loss.auxiliary == AuxiliaryLosses::Added ? *split.loss_outputs : split.local_losses;
   for (int i = 1; i <= model.auxiliary_losses; ++i) losses.push_back(i);
   return split;

@@ -62,9 +62,12 @@ int most_stages(const Model& model);
 /// stage and for more than most_stages(), naming the possible number.
 std::vector<split::SplitPoint> stage_points(const Model& model, int stages);
 
+/// Throws InputError if the loss of `c` does not fit a model with so many compared outputs and auxiliary losses
+/// (Model): it does not take several targets, or the case has auxiliary losses and the model none.
+void require_loss(const reference::Case& c, int compared_outputs, int auxiliary_losses);
+
 /// How to cut the model of `c` into stages: at stage_points(), with a gradient for the values on which the losses of
-/// the case depend. Throws InputError as stage_points() does, if the case has auxiliary losses and the model none, and
-/// if the loss of the case does not fit several targets.
+/// the case depend. Throws InputError as stage_points() and require_loss() do.
 split::SplitOptions case_split(const reference::Case& c, const Model& model, int stages);
 
 struct Batch {

@@ -58,6 +58,17 @@ microbatches = 3
 loss = {kind = "mse", reduction = "sum"}
 )";
 
+/// It has several targets, which a sum does not take.
+constexpr const char* kUnfit = R"(schema = "plumbline-cases/1"
+[[case]]
+id = "my-heads"
+title = "three outputs and their sum"
+why = "a loss without targets"
+truth = "exact"
+model = "exact-heads"
+loss = {kind = "sum", reduction = "sum"}
+)";
+
 class OwnCases : public Cli {
  protected:
   void SetUp() override {
@@ -197,17 +208,20 @@ TEST_F(OwnCases, AnUnprovenClaimOfExactnessIsMistrustedAndNotExported) {
 }
 
 TEST_F(OwnCases, MistakesEndWithTwoAndOneLine) {
-  for (const char* name : {"empty", "broken", "taken"}) fs::create_directories(folder_ / name);
+  for (const char* name : {"empty", "broken", "taken", "unfit"}) fs::create_directories(folder_ / name);
   std::ofstream(folder_ / "broken" / "b.toml") << "schema = \"plumbline-cases/1\"\n[[case]]\nid = \"x\"\nrow = 3\n";
   std::string taken = kCases;
   taken.replace(taken.find("my-exact"), 8, "exact-tied");
   std::ofstream(folder_ / "taken" / "t.toml") << taken;
+  std::ofstream(folder_ / "unfit" / "u.toml") << kUnfit;
   expect_refused({
       {{"run", "--corpus", "nowhere"}, "--corpus: folder 'nowhere' cannot be read"},
       {{"list", "--corpus", "empty"}, "--corpus: folder 'empty' has no file *.toml"},
       {{"export", "--corpus", "broken", "-o", "out"}, "broken/b.toml:4: case: no key 'row' is known; nearest: rows, "},
       {{"run", "--corpus", "taken"},
        "taken/t.toml:19: id: 'exact-tied' is taken, at conformance/corpus/cases/exact_basics.toml:"},
+      {{"run", "--corpus", "unfit", "--case", "my-heads", "--schedule", "1f1b", "--ranks", "2"},
+       "model: 'exact-heads' has several targets, but the loss of case my-heads does not fit"},
       {{"run", "--corpus", "mine", "--corpus", "claims"}, "--corpus"},
       {{"mutants", "--corpus", "mine"}, "--corpus goes with --matrix or --random"},
       {{"run", "--program", "m.pt2", "--corpus", "mine"}, "--corpus is about cases"},

@@ -7,6 +7,7 @@
 #include "bench/cli/commands.h"
 #include "bench/cli/peer_options.h"
 #include "bench/cli/recording.h"
+#include "bench/peers/measured_steps.h"
 #include "bench/peers/peer_engines.h"
 #include "bench/peers/pipeline_round.h"
 #include "bench/peers/plain_gradients.h"

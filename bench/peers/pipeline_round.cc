@@ -3,12 +3,11 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bench/peers/measured_steps.h"
 #include "runtime/clock.h"
 #include "runtime/engine/engine.h"
-#include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
 #include "runtime/io/write_file.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
@@ -20,11 +19,6 @@ namespace {
 
 constexpr int kWarmUpSteps = 3;
 constexpr std::chrono::seconds kTimeout{60};
-
-std::filesystem::path rank_file(const std::filesystem::path& out, const std::string& schedule, int rank,
-                                const char* suffix) {
-  return out / (schedule + "." + std::to_string(rank) + suffix);
-}
 
 std::vector<split::SplitPoint> even_points(int64_t layers, int stages) {
   std::vector<split::SplitPoint> points;
@@ -80,40 +74,10 @@ void run_pipeline_round(const PipelineRound& round, transport::Transport& transp
       seconds.push_back(seconds_since(begin));
       processor.push_back(processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - processor_begin);
     }
-    write_file(rank_file(out, name, transport.rank(), ".json"),
+    write_file(steps_file(out, name, transport.rank(), ".json"),
                nlohmann::json{{"seconds", seconds}, {"processor_seconds", processor}}.dump());
-    write_tensor_file(rank_file(out, name, transport.rank(), ".safetensors"), gradients_of(engine));
+    write_tensor_file(steps_file(out, name, transport.rank(), ".safetensors"), gradients_of(engine));
   }
-}
-
-MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& schedule, int ranks) {
-  MeasuredSteps steps;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::filesystem::path path = rank_file(out, schedule, rank, ".json");
-    try {
-      const auto json = nlohmann::json::parse(read_file(path));
-      const auto seconds = json.at("seconds").get<std::vector<double>>();
-      const auto processor = json.at("processor_seconds").get<std::vector<double>>();
-      if (rank == 0) {
-        steps.seconds.resize(seconds.size());
-        steps.cpu_seconds.resize(seconds.size());
-      }
-      if (seconds.empty() || seconds.size() != steps.seconds.size() || processor.size() != seconds.size())
-        throw Error("not as many steps as rank 0 has");
-      for (size_t i = 0; i < seconds.size(); ++i) {
-        steps.seconds[i] = std::max(steps.seconds[i], seconds[i]);
-        steps.cpu_seconds[i] += processor[i];
-      }
-      for (auto& [name, gradient] : read_tensor_file(rank_file(out, schedule, rank, ".safetensors"))) {
-        const auto [before, is_first] = steps.gradients.try_emplace(name, gradient);
-        if (!is_first && before->second != gradient)
-          throw Error("the gradient of " + name + " is another one on an earlier rank");
-      }
-    } catch (const std::exception& error) {
-      throw Error(path.string() + ": " + error.what());
-    }
-  }
-  return steps;
 }
 
 }  // namespace plumbline::bench

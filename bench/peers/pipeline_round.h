@@ -14,6 +14,8 @@
 //                                   all threads of this rank took in between
 //   DIR/SCHEDULE.RANK.safetensors   the gradients of its stages after the last step, by the names of the parameters in
 //                                   the model
+//
+// measured_steps.h reads these files.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +23,6 @@
 #include <vector>
 
 #include "bench/micro/filled_model.h"
-#include "runtime/io/tensor_file.h"
 #include "runtime/transport/transport.h"
 
 namespace plumbline::bench {
@@ -36,17 +37,6 @@ struct PipelineRound {
 /// files to `out`, which must exist. Every rank calls it. round.model.layers must be a multiple of the number of stages
 /// of each schedule; not checked.
 void run_pipeline_round(const PipelineRound& round, transport::Transport& transport, const std::filesystem::path& out);
-
-struct MeasuredSteps {
-  std::vector<double> seconds;      ///< by step: of the slowest rank
-  std::vector<double> cpu_seconds;  ///< by step: seconds of processor time, summed over all ranks
-  TensorMap gradients;              ///< of all ranks, by parameter
-};
-
-/// Reads what the ranks of either side wrote about a schedule. Throws Error for missing or invalid files, for ranks
-/// with different numbers of steps, and for a parameter with different gradients on two ranks: replicas have the sum
-/// over all of them.
-MeasuredSteps read_steps(const std::filesystem::path& out, const std::string& schedule, int ranks);
 
 /// The loss of a micro-batch.
 at::Tensor sum_of_products(const at::Tensor& output, const at::Tensor& target);

@@ -1,0 +1,88 @@
+// hold() with several targets, against plain autograd over the whole model. The models that hold() makes keep their
+// gradients after it: the model of a rank those of the rank's stages.
+#include "conformance/hold.h"
+
+#include <ATen/core/Formatting.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/relu.h>
+#include <c10/util/accumulate.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include <memory>
+#include <vector>
+
+namespace plumbline::conformance {
+namespace {
+
+constexpr int64_t kHeadWidth = 4;
+
+/// Whole numbers from -1 to 1, so that every sum is exact in any order.
+at::Tensor small_numbers(at::IntArrayRef sizes, int64_t step) {
+  return at::arange(c10::multiply_integers(sizes))
+      .mul(step)
+      .remainder(11)
+      .remainder(3)
+      .sub(1)
+      .to(at::kFloat)
+      .view(sizes);
+}
+
+struct TwoHeads : torch::nn::Module {
+  TwoHeads() {
+    const c10::NoGradGuard no_grad;
+    int64_t step = 2;
+    for (const at::Tensor& parameter : parameters()) parameter.copy_(small_numbers(parameter.sizes(), step++));
+  }
+  std::vector<at::Tensor> forward(const at::Tensor& x) {
+    const at::Tensor h = at::relu(plumbline::call(stem, x));
+    return {plumbline::call(first, h), plumbline::call(second, h)};
+  }
+
+  torch::nn::Linear stem = register_module("stem", torch::nn::Linear(kHeadWidth, kHeadWidth));
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(kHeadWidth, kHeadWidth));
+  torch::nn::Linear second = register_module("second", torch::nn::Linear(kHeadWidth, kHeadWidth));
+};
+
+TEST(Hold, RanksHaveTheGradientsOfPlainAutogradForSeveralTargets) {
+  constexpr int kMicrobatches = 4;
+  const at::Tensor x = small_numbers({8, kHeadWidth}, 8), one = small_numbers({8, kHeadWidth}, 9),
+                   other = small_numbers({8, kHeadWidth}, 10);
+  ASSERT_FALSE(at::equal(one, other));
+  TwoHeads whole;
+  const std::vector<at::Tensor> outputs = whole.forward(x);
+  (outputs[0].sub(one).square().sum() + outputs[1].sub(other).square().sum()).div(kMicrobatches).backward();
+
+  // Owned by the function, which stays registered as the model; it is never called concurrently.
+  const auto made = std::make_shared<std::vector<std::shared_ptr<TwoHeads>>>();
+  const auto make = [made] {
+    const std::shared_ptr<TwoHeads> net = made->emplace_back(std::make_shared<TwoHeads>());
+    return OwnModel{net, [net](const std::vector<at::Tensor>& inputs) { return net->forward(inputs.at(0)); }};
+  };
+  EXPECT_EQ(hold(make, {.split = {"first"},
+                        .inputs = {x},
+                        .target = {one, other},
+                        .loss = {LossKind::Mse, Reduction::Sum},
+                        .microbatches = kMicrobatches,
+                        .schedules = "1f1b"}),
+            0);
+
+  const auto expected = whole.named_parameters();
+  int ranks = 0;
+  for (const std::shared_ptr<TwoHeads>& net : *made) {
+    // The models of the oracles have all gradients or none.
+    if (net->stem->weight.grad().defined() == net->second->weight.grad().defined()) continue;
+    ++ranks;
+    for (const auto& item : net->named_parameters()) {
+      const at::Tensor grad = item.value().grad();
+      const bool is_right = !grad.defined() || at::equal(grad, expected[item.key()].grad());
+      EXPECT_TRUE(is_right) << item.key() << "\n" << grad << "\nexpected:\n" << expected[item.key()].grad();
+    }
+  }
+  EXPECT_EQ(ranks, 2);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -328,7 +328,7 @@ class NcclTransport final : public Transport {
   }
 
   /// The host waits for it, since the landing is used again.
-  void land(const Transfer& transfer, const Issued& issued) const {
+  void land(const Transfer& transfer, const Issued& issued) {
     if (!cuda::is_on_device(library_, transfer.memory)) {
       std::memcpy(transfer.memory, issued.landing.get(), transfer.bytes);
       return;
@@ -338,7 +338,8 @@ class NcclTransport final : public Transport {
         library_.memcpy_async(transfer.memory, issued.landing.get(), transfer.bytes, cuda::CopyKind::Default, compute_),
         "cudaMemcpyAsync");
     cuda::check(library_, library_.event_record(after_, compute_), "cudaEventRecord");
-    while (!cuda::has_passed(library_, after_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (!watch_.await([&] { return cuda::has_passed(library_, after_); }, Deadline::after(options_.timeout)))
+      throw TimeoutError(place(transfer) + " has arrived, but its copy to the device is still in progress");
   }
 
   void compare_header(const Issued& issued) const {

@@ -16,9 +16,9 @@
 // is complete when its own event is: until then the caller keeps its memory.
 //
 // The host does not block in CUDA or NCCL. wait() polls, sleeps between polls, and progresses the control transport
-// meanwhile. One wait does not: if the memory of a staged receive is a device's, the wait() or test() that completes it
-// puts the copy on the compute stream and polls until the copy has ended, without progress of the control transport and
-// without a deadline. So test() may block there until the work on the compute stream has ended.
+// meanwhile. If the memory of a staged receive is a device's, the wait() or test() that completes it puts the copy on
+// the compute stream and polls likewise until the copy has ended. So test() may block there until the work on the
+// compute stream has ended; after NcclOptions::timeout either throws TimeoutError, and the copy may still happen.
 //
 // After an error or withdraw() in the middle of a step the rank aborts all its communicators, since NCCL withdraws no
 // single operation; from then on a message over NCCL throws Error.
@@ -35,7 +35,8 @@
 namespace plumbline::transport::nccl {
 
 struct NcclOptions {
-  /// The limit for making a communicator, and for NCCL to take an operation.
+  /// The limit for making a communicator, for NCCL to take an operation, and for the copy of a staged receive to a
+  /// device.
   Clock::duration timeout = std::chrono::seconds(60);
   /// Each message is preceded by a header with its tag, its size and its number in the agreed order. The receiver
   /// throws Error if the header differs from what it expects. Must be equal on all ranks: a header is a message too.

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -266,6 +267,44 @@ TEST(NcclTransportErrors, ATimeoutNamesBothEndsAndEndsTheEdges) {
     Request out = transport.isend(data.data(), 8, peer, 10);
     EXPECT_EQ(receive(transport, 8, peer, 10), data);
     transport.wait(out, test_limit(), "control");
+  });
+}
+
+TEST(NcclTransportErrors, ACopyToADeviceThatDoesNotEndIsNamed) {
+  with_ranks(2, [](Transport& control) {
+    Library library = load_library(parse_library_choice("stub"));
+    bool copies = false;
+    Event copied = nullptr;  // the event behind the copy, which seems never to pass
+    const auto query = library.event_query;
+    library.memcpy_async = [&, inner = library.memcpy_async](void* to, const void* from, size_t bytes,
+                                                             cuda::CopyKind kind, Stream stream) {
+      copies = true;
+      return inner(to, from, bytes, kind, stream);
+    };
+    library.event_record = [&, inner = library.event_record](Event event, Stream stream) {
+      if (copies) copied = event;
+      return inner(event, stream);
+    };
+    library.event_query = [&](Event event) { return event == copied ? CudaError::NotReady : query(event); };
+    const auto transport = make_nccl_transport(library, control, {.timeout = std::chrono::seconds(3)});
+    const auto traffic = agree(*transport, {16, 8});
+    if (transport->rank() == 0) {
+      const Bytes first = contents(16, 1), second = contents(8, 2);
+      Request one = transport->isend(first.data(), 16, 1, 10), two = transport->isend(second.data(), 8, 1, 11);
+      transport->wait(one, test_limit(), "a send of the test");
+      transport->wait(two, test_limit(), "a send of the test");
+    } else {
+      EXPECT_EQ(receive(*transport, 8, 0, 11), contents(8, 2));  // the message before it is staged
+      Bytes data(16);
+      Request request = transport->irecv(data.data(), 16, 0, 10);
+      EXPECT_EQ(failure<TimeoutError>([&] { transport->wait(request, test_limit(), "a receive of the test"); }),
+                "rank 1: the message from rank 0 with tag 10 has arrived, but its copy to the device is still in "
+                "progress");
+      while (query(copied) == CudaError::NotReady) std::this_thread::yield();  // the copy writes to `data` until then
+    }
+    barrier(control, test_limit());
+    transport->withdraw();
+    barrier(control, test_limit());
   });
 }
 

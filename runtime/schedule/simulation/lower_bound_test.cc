@@ -9,6 +9,7 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
+#include "runtime/schedule/testing/random_step.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
 

@@ -12,6 +12,7 @@
 #include "runtime/schedule/lowering/replica_actions.h"
 #include "runtime/schedule/orders/data_parallel.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/schedule/testing/random_step.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"

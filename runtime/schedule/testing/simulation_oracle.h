@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -20,17 +19,5 @@ struct SlowStep {
 
 SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule::StageEdge>& edges,
                    const schedule::StepCosts& costs);
-
-struct RandomStep {
-  schedule::Schedule compute;
-  std::vector<schedule::StageEdge> edges;
-  schedule::StepCosts costs;
-};
-
-/// Up to 4 ranks, 6 stages, 5 micro-batches and 2 replicas, edges that skip stages, backwards whole, in halves or
-/// absent, groups, activations that are offloaded, durations per stage, links that differ, in half of them tensors that
-/// skip stages; with or without occupied links and few buffers. Complete, but groups and buffers may make ranks wait
-/// for one another.
-RandomStep random_step(std::mt19937& random);
 
 }  // namespace plumbline::testing

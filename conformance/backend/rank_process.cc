@@ -24,7 +24,7 @@ RankProcess::RankProcess(transport::Transport& mpi, TransportKind kind, const st
     transport::cuda::check(cuda_, cuda_.stream_create_with_flags(&compute_, transport::cuda::kStreamNonBlocking),
                            "cudaStreamCreate");
     computes_ = std::make_unique<device::ComputesOn>(chosen, compute_);
-    staged_ = transport::cuda::staged_transport(mpi, cuda_, compute_);
+    staged_ = transport::cuda::staged_transport(mpi, cuda_, compute_, timeout);
     transport_ = staged_.get();
   }
   if (library) {

@@ -62,8 +62,10 @@ RunRecord read_run_record(const std::filesystem::path& path) {
   if (const JsonPlace describe = place["describe"]; !describe.is_null()) record.describe = json_text(describe.json());
   record.seed = seed_at(place["seed"]);
   record.microbatches = place["microbatches"].small(0, 65536);
-  for (const auto& [name, value] : place["options"].members("an object of texts"))
+  for (const auto& [name, value] : place["options"].members("an object of texts")) {
+    if (name == "device") value.one_of({"cpu", "cuda"});
     record.options.emplace_back(name, value.text());
+  }
   std::set<RunId> ids;
   if (place["runs"].items().empty()) place["runs"].fail("at least one run");
   for (const JsonPlace& run : place["runs"].items()) {

@@ -77,6 +77,7 @@ TEST(RunRecord, RefusesWhatItDidNotWriteInOneLine) {
       {with("\"csv\"", "\"cvs\""), "cvs"},
       {with("\"runs\"", "\"walks\""), "walks"},
       {with("\"commit\": \"abc\"", "\"commit\": 3"), "options.commit: expected a string"},
+      {with("\"commit\"", "\"device\""), "options.device: expected one of cpu, cuda, not \"abc\""},
   };
   for (const auto& [text, expected] : files) {
     write_file(path, text);

@@ -172,11 +172,30 @@ TEST(StagedTransport, MessagesKeepToTheOrderOfTheStreams) {
     run_thread_ranks(3, [&](Transport& inner) {
       Stream compute = nullptr;
       library.stream_create_with_flags(&compute, kStreamNonBlocking);
-      wrong += exchange_rounds(*staged_transport(inner, library, compute), library, compute, memory[inner.rank()]);
+      wrong += exchange_rounds(*staged_transport(inner, library, compute, std::chrono::seconds(30)), library, compute,
+                               memory[inner.rank()]);
       library.stream_destroy(compute);
     });
     EXPECT_EQ(wrong, 0) << modes;
   }
+}
+
+TEST(StagedTransport, ACopyThatDoesNotEndIsNamed) {
+  const Library library = stub("eager");
+  Library endless = library;
+  endless.event_query = [](Event) { return CudaError::NotReady; };
+  const DeviceMemory memory;
+  run_thread_ranks(1, [&](Transport& inner) {
+    Stream compute = nullptr;
+    library.stream_create_with_flags(&compute, kStreamNonBlocking);
+    {
+      const auto staged = staged_transport(inner, endless, compute, std::chrono::milliseconds(50));
+      EXPECT_EQ(testing::failure<TimeoutError>([&] { staged->isend(memory.sent.data(), 8, 0, 1); }),
+                "rank 0: the copy of a message of 8 bytes between host and device is still in progress");
+      synchronize(library, compute);  // the copy uses the transport's memory until then
+    }
+    library.stream_destroy(compute);
+  });
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <deque>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/error.h"
 #include "runtime/transport/arrival_transport.h"
 #include "runtime/transport/cuda/pinned_memory.h"
 
@@ -20,8 +22,12 @@ struct Staged {
 
 class StagedTransport : public ArrivalTransport<Staged> {
  public:
-  StagedTransport(Transport& inner, const Library& library, Stream compute)
-      : ArrivalTransport(inner), library_(library), compute_(compute), copied_(make_event(library_)) {}
+  StagedTransport(Transport& inner, const Library& library, Stream compute, Clock::duration timeout)
+      : ArrivalTransport(inner),
+        library_(library),
+        compute_(compute),
+        timeout_(timeout),
+        copied_(make_event(library_)) {}
   ~StagedTransport() override { library_.event_destroy(copied_); }
 
   Request isend(const void* data, size_t bytes, int peer, int64_t tag) override {
@@ -48,7 +54,13 @@ class StagedTransport : public ArrivalTransport<Staged> {
     try {
       check(library_, library_.memcpy_async(to, from, bytes, CopyKind::Default, compute_), "cudaMemcpyAsync");
       check(library_, library_.event_record(copied_, compute_), "cudaEventRecord");
-      while (!has_passed(library_, copied_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+      const Deadline deadline = Deadline::after(timeout_);
+      while (!has_passed(library_, copied_)) {
+        if (deadline.passed())
+          throw TimeoutError("rank " + std::to_string(rank()) + ": the copy of a message of " + std::to_string(bytes) +
+                             " bytes between host and device is still in progress");
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
     } catch (...) {
       withdraw();
       throw;
@@ -66,6 +78,7 @@ class StagedTransport : public ArrivalTransport<Staged> {
 
   const Library& library_;
   const Stream compute_;
+  const Clock::duration timeout_;
   Event copied_ = nullptr;
   std::deque<PinnedMemory> all_;
   std::vector<PinnedMemory*> free_;
@@ -73,8 +86,9 @@ class StagedTransport : public ArrivalTransport<Staged> {
 
 }  // namespace
 
-std::unique_ptr<Transport> staged_transport(Transport& inner, const Library& library, Stream compute) {
-  return std::make_unique<StagedTransport>(inner, library, compute);
+std::unique_ptr<Transport> staged_transport(Transport& inner, const Library& library, Stream compute,
+                                            Clock::duration timeout) {
+  return std::make_unique<StagedTransport>(inner, library, compute, timeout);
 }
 
 }  // namespace plumbline::transport::cuda

@@ -17,8 +17,8 @@ namespace plumbline::graph {
 class KeptTensors {
  public:
   KeptTensors() = default;
-  /// For a run of `graph` on `inputs`: watches its tensors, and keeps its buffers from the start, because schemas do
-  /// not reveal every write to a buffer.
+  /// For a run of `graph` on `inputs`: watches the graph's tensors and the inputs. Keeps the buffers from the start,
+  /// because schemas do not reveal every write to a buffer.
   KeptTensors(const Graph& graph, const std::vector<at::Tensor>& inputs) {
     for (const Attribute& attribute : graph.attributes) {
       if (attribute.kind == AttributeKind::Buffer)

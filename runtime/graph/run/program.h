@@ -32,7 +32,7 @@ class NodeObserver {
 /// Instructions for the execution of a graph's nodes that are not part of the graph. `node` is an index in
 /// Graph::nodes.
 struct ExecutionHints {
-  /// A call whose random numbers another graph draws again; see RandomStates.
+  /// A random call that two graphs execute, with the same random numbers in both; see RandomStates.
   struct Replayed {
     size_t node;
     size_t state;        ///< index in RandomStates::states

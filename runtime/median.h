@@ -8,8 +8,8 @@
 
 namespace plumbline {
 
-/// The smallest of `values`, which must not be empty, that at least the part `share` (above 0, at most 1) of them does
-/// not exceed.
+/// The smallest of `values` for which at least the fraction `share` of all values is not larger. `values` must not be
+/// empty; 0 < share <= 1.
 inline double percentile(std::vector<double> values, double share) {
   const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
   const auto place = values.begin() + static_cast<std::ptrdiff_t>(std::clamp<size_t>(rank, 1, values.size()) - 1);
@@ -28,7 +28,7 @@ inline double mean_of_middles(const std::vector<double>& values) {
   return (percentile(values, 0.5) + median(values)) / 2;
 }
 
-/// The median of the distances of `values` from their median, as a part of that median; 0 if the median is 0.
+/// The median of the distances of `values` from their median, as a fraction of that median; 0 if the median is 0.
 inline double relative_deviation(std::vector<double> values) {
   const double middle = median(values);
   for (double& value : values) value = std::abs(value - middle);

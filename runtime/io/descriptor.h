@@ -7,7 +7,7 @@
 
 namespace plumbline {
 
-/// Closes its descriptor when it ends or gets another one. -1, as open() and its like return, is none. Move-only.
+/// Owns an open descriptor, or none: -1, as open() returns on failure. The destructor and reset() close it. Move-only.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}

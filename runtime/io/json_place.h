@@ -23,10 +23,10 @@ nlohmann::json parse_json(std::string_view text, const std::string& source);
 /// Returns `json` as text on one line. Throws InputError if a string in `json` is not UTF-8.
 std::string json_text(const nlohmann::json& json);
 
-/// Returns a number as JSON, and what JSON lacks as {"float": "inf"}, "-inf" or "nan". JsonPlace::real() reads it.
+/// Returns `value` as JsonPlace::real() reads it: a number, or {"float": "inf"}, "-inf" or "nan", which JSON lacks.
 nlohmann::json real_json(double value);
 
-/// What an exception of nlohmann's library says, on one line, without its number.
+/// Returns the message of an exception of nlohmann's library, on one line, without its "[json.exception...]".
 std::string json_reason(const std::exception& error);
 
 /// Returns the beginning of `json`, at most 60 bytes on one line, for a message.

@@ -42,8 +42,8 @@ class RegularFile {
   Descriptor descriptor_;
 };
 
-/// Why the parts of `below` are not all folders, in one line that names the first other file, such as a link; empty if
-/// they are, or if one does not exist.
+/// Returns an error line that names the first part of `below` that is not a folder (a link, for example); empty if the
+/// parts are folders, up to the last or to one that does not exist.
 std::string why_no_folder(const std::filesystem::path& folder, const std::filesystem::path& below);
 
 /// Whether `below` names something outside the folder that it is relative to: an absolute path, or one with "..".

@@ -36,7 +36,7 @@ size_t element_size(std::string_view dtype);
 /// Returns whether `dtype` is F64, F32, F16 or BF16.
 bool is_floating(std::string_view dtype);
 
-/// Returns half the distance from 1 to the next number of a dtype that is_floating().
+/// Returns half the distance from 1 to the next larger number of the dtype. Aborts unless is_floating().
 double unit_roundoff(std::string_view dtype);
 
 /// Returns the number of elements of the shape (1 for a scalar). Sizes must not be negative; overflow is not checked.
@@ -69,7 +69,7 @@ std::string read_file(const RegularFile& file);
 void write_tensor_file(const std::filesystem::path& path, const TensorMap& tensors);
 
 /// Reads a safetensors file of at most `most_bytes`: first its size, then its header, and its data only if they agree.
-/// Throws InputError, which names the file and the reason, also where the machine has less memory.
+/// Throws InputError, which names the file and the reason, also if the file does not fit into memory.
 TensorMap read_tensors(const RegularFile& file, uint64_t most_bytes = std::numeric_limits<uint64_t>::max());
 
 /// Returns read_tensors() of a file that the user names.

@@ -15,9 +15,8 @@ class WriteError : public InputError {
 };
 
 /// Writes a temporary file in the same folder, then renames it to `path`: a reader finds the old bytes or all of the
-/// new ones. Whatever is there as the last part of `path`, such as a link, is replaced, not followed. Several threads
-/// of a process may write into the same folder. Throws WriteError that names the file and the reason, also for a device
-/// at `path`.
+/// new ones. A link at `path` is replaced, not followed. Several threads of a process may write into the same folder.
+/// Throws WriteError that names the file and the reason, also for a device at `path`.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Creates or extends the regular file at `path`. Throws WriteError as write_file(), also for a link or a FIFO there.

@@ -15,9 +15,10 @@
 
 namespace plumbline::microbatch {
 
-/// Returns positional and keyword inputs in the model's order; `names` may hold "*rest" and "**extra". An undefined
-/// tensor in `keyword` is given as None; in `positional` it counts as missing. Throws InputError for a missing or
-/// unknown input and an input that is given twice; see Signature::bind().
+/// Returns positional and keyword inputs in the model's order. `names` are the parameters of its forward, among which
+/// may be "*rest" and "**extra". An undefined tensor in `keyword` is given as None; in `positional` it counts as
+/// missing, except within "*rest". Throws InputError for a missing or unknown input and an input that is given twice;
+/// see Signature::bind().
 std::vector<at::Tensor> bind_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& positional,
                                     const std::map<std::string, at::Tensor>& keyword = {});
 

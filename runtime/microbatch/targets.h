@@ -32,7 +32,6 @@ class Targets {
   }
   Targets(std::initializer_list<at::Tensor> several) : Targets(std::vector<at::Tensor>(several)) {}
 
-  /// Whether there is a target.
   bool defined() const { return !tensors_.empty(); }
   size_t size() const { return tensors_.size(); }
   const at::Tensor& operator[](size_t i) const { return tensors_[i]; }

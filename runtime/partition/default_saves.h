@@ -13,14 +13,13 @@ namespace plumbline::partition {
 /// must run in the forward need it.
 std::vector<char> forward_by_data_flow(const JointGraph& graph, const JointEdges& edges, const Policy& policy);
 
-/// Collects the forward values to save in `saved`: each once, in the order of the calls of its members.
+/// Collects the forward values to save in `saved`: each once, in the order in which the functions below save them.
 class DefaultSaver {
  public:
   /// `forward`, indexed by NodeIndex: whether the forward runs the node. The arguments must outlive the saver.
   DefaultSaver(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& forward)
       : graph_(graph), edges_(edges), forward_(forward), listed_(graph.nodes.size(), 0) {}
 
-  /// Saves a tensor.
   void save(NodeIndex node) { list(node, saved.tensors); }
 
   /// Saves the items that getitems take from a tuple, nested tuples included.
@@ -29,8 +28,8 @@ class DefaultSaver {
   /// Saves a symbolic scalar, unless it is a bool used only by assertions.
   void save_symbol(NodeIndex node);
 
-  /// Returns false, and saves nothing, if `node` is an output or if a node outside the forward uses it as a tensor.
-  /// Otherwise saves only the sizes and strides of `node` that nodes outside the forward are, and returns true.
+  /// Returns false, and saves nothing, if `node` is an output or if a user outside the forward is not a symbolic scalar
+  /// (a size or stride of `node`). Otherwise saves those scalars instead of `node`, and returns true.
   bool save_its_sizes_alone(NodeIndex node);
 
   /// Whether `node` has users, is no output, and all its users are getitems.

@@ -36,7 +36,7 @@ Partition extract(JointGraph graph, std::vector<NodeIndex> saved, std::vector<No
 
 /// Returns the default partition: saves every forward value that the backward uses, by Policy::default_saves. Does not
 /// clean up the graph first. A graph with recompute tags for which Policy::default_is_min_cut holds is partitioned in
-/// mode MinCut instead. Throws InputError naming a node that can be neither saved nor divided.
+/// mode MinCut instead. Throws InputError as Policy::default_saves, force_saves() and extract_subgraph() do.
 Partition default_partition(JointGraph graph, const Policy& policy, const PartitionOptions& options);
 
 /// Whether some node is tagged to be recomputed.

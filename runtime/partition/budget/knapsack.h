@@ -15,7 +15,7 @@ namespace plumbline::partition {
 /// Items are identified by their index. Every solver aborts if the two vectors differ in length or the capacity is
 /// negative.
 struct KnapsackProblem {
-  std::vector<double> weights;  ///< by item: share of the capacity that keeping it takes; 0 or more
+  std::vector<double> weights;  ///< by item: memory that keeping it takes, as a fraction of a budget's range; 0 or more
   std::vector<double> values;   ///< by item: recomputation that keeping it avoids, in FLOPs; 0 or more
   double capacity = 0;          ///< in the unit of `weights`
 };

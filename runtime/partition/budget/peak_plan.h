@@ -18,7 +18,7 @@ namespace plumbline::partition {
 struct PeakPlan {
   std::vector<NodeIndex> saved;  ///< ascending; includes the inputs of the forward
   int64_t floor = 0;             ///< bytes: PeakModel::floor(), a lower bound of every peak
-  int64_t least = 0;             ///< bytes: the lowest peak of the plans tried before any was filled up
+  int64_t least = 0;             ///< bytes: the lowest peak of the plans of the first three kinds above
   int64_t most = 0;              ///< bytes: the peak with everything saved, as in the default mode
   int64_t limit = 0;             ///< bytes: floor + budget * (most - floor), but at least `least`
   int64_t peak = 0;              ///< bytes: the peak of this plan; at most `limit`

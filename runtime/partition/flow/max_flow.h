@@ -21,9 +21,7 @@ class FlowNetwork {
   /// The capacity of an unbounded edge.
   static constexpr int64_t kUnbounded = INT64_MAX;
 
-  /// `vertices`: number of vertices.
   explicit FlowNetwork(int vertices);
-  /// Allocates room for `edges` edges.
   void reserve(size_t edges);
   /// Adds an edge; ignores self loops and capacities of 0 or less. Vertices are not checked.
   void add_edge(Vertex from, Vertex to, int64_t capacity);

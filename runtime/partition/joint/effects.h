@@ -34,7 +34,7 @@ struct MustRun {
 /// `edges` are those of `graph`.
 MustRun calls_that_must_run(const JointGraph& graph, const JointEdges& edges);
 
-/// What decides about the half of a node, in short: a JointNode is large, and several walks read this.
+/// The properties that decide the half of a node: a small copy for walks over many nodes, since a JointNode is large.
 struct HalfMarks {
   bool forward_call : 1 = false;  ///< a call marked as forward
   bool in_backward : 1 = false;   ///< traced_in_backward()

@@ -85,6 +85,8 @@ struct JointResult {
   std::vector<JointResult> items = {};  ///< of a tuple
 };
 
+/// The seeds are random seeds that the forward or the backward takes as an input. OtherInput is another Python object,
+/// which cannot be partitioned. GetAttr is a constant tensor.
 enum class JointKind : uint8_t { Primal, Tangent, ForwardSeed, BackwardSeed, OtherInput, Call, GetItem, GetAttr };
 
 /// The half in which PyTorch's tracing saw the node, or in which it must run (`partitioner_tag`).

@@ -15,7 +15,8 @@ struct PartitionStatistics {
   std::vector<std::string> ops_not_recomputable;
   int64_t saved_bytes = 0;                             ///< sum of cut_bytes() over the saved values
   std::vector<std::pair<int64_t, std::string>> sizes;  ///< bytes and name of each saved value, ascending
-  int recomputed = 0, forward = 0, backward = 0;       ///< calls and getitems in both halves, in each; no constants
+  /// Numbers of calls and getitems, without constants: in both halves, in the forward, in the backward.
+  int recomputed = 0, forward = 0, backward = 0;
   /// Operators and their numbers of calls that run in both halves, most frequent first, then in the forward's order.
   std::vector<std::pair<std::string, int>> recomputed_ops;
 };

@@ -36,7 +36,7 @@ struct Policy {
   std::vector<NodeRule> never_banned = {&rules::is_view, &rules::is_symbolic_float};  ///< nodes that satisfy any
   NodeRule outside_allowlist = &rules::is_getitem_or_lift;  ///< may be recomputed although not in `recomputable`
   NodeRule never_given_up = &rules::is_collective;          ///< a budget does not lift its bans
-  /// Whether a value counts as written to memory in the backward whenever `user`, a view of the value, does.
+  /// Whether a value counts as written to memory in the backward if `user` does; `in_forward`: the forward needs it.
   bool (*passes_materialization)(const NodeFacts& user, bool in_forward) = &rules::view_of_either_half;
   int64_t symbolic_noninteger_bytes = 1;  ///< of a symbolic float or bool, for the ban on reductions
 

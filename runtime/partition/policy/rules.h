@@ -71,11 +71,11 @@ std::vector<char> values_of_gradients(const JointGraph& graph);
 inline bool reorder_every_graph(bool /*tagged*/) { return true; }
 
 /// The forward is every node up to the last one marked as forward, and later calls that must run there; in a graph
-/// without marks, forward_by_data_flow() of default_saves.h. Saves MUST_SAVE nodes and results of calls with effects,
-/// and no node tagged to be recomputed. Throws InputError if the graph is tagged and a call has effects, or if a needed
-/// result cannot be saved.
+/// without marks, forward_by_data_flow() of default_saves.h. Saves the forward's values, except nodes tagged to be
+/// recomputed and values of which only the sizes are used later; always saves MUST_SAVE nodes and results of calls with
+/// effects. Throws InputError if the graph is tagged and a call has effects, or if a needed result cannot be saved.
 SavedValues save_by_marks(const JointGraph& graph, const JointEdges& edges, const Policy& policy, bool tagged);
-/// Whether some call writes, other than by a copy into an input.
+/// Whether some call writes, other than by copy_ or set_ into an input.
 bool writes_beyond_inputs(const JointGraph& graph);
 
 inline std::vector<NodeIndex> keep_last_cut(std::vector<NodeIndex> last_cut, const std::vector<NodeIndex>& /*inputs*/,

@@ -1,7 +1,7 @@
 // Rewrites a backward in which some outputs have no gradient.
 //
 // A joint graph has a tangent for each differentiable output. If the loss does not depend on an output, autograd passes
-// no gradient back through that output, and calls that only read such missing gradients do not run. Zeros in place of
+// no gradient back through that output, and calls that read only such missing gradients do not run. Zeros in place of
 // the missing tangent would run those calls and change bits: -0.0 + 0.0 is 0.0, and 0 * inf is NaN.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace plumbline::partition {
 class EagerLayouts {
  public:
   /// Runs `graph` once in eager mode, on copies of its attributes and of `inputs`, and stores the strides of all
-  /// values. The default random generator is left unchanged. Neither argument needs to outlive this object.
+  /// values. The CPU's default generator is left unchanged. Neither argument needs to outlive this object.
   EagerLayouts(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
   /// Call in a FunctionalRun, after `node` has run: replaces each of its results in `values` whose strides differ from

@@ -12,7 +12,6 @@ namespace plumbline::partition {
 std::vector<int64_t> memory_order(at::IntArrayRef sizes, at::IntArrayRef strides);
 /// Whether the strides of `tensor` do not increase from left to right; dimensions of size 1 are ignored.
 bool is_in_memory_order(const at::Tensor& tensor);
-/// Returns the inverse of a permutation.
 std::vector<int64_t> inverse(const std::vector<int64_t>& order);
 
 /// Whether `tensor` has `strides`; dimensions of size 1 are ignored, and a tensor without elements has any strides.

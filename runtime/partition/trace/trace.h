@@ -4,8 +4,8 @@
 // (runtime/capture/interpose.h) and functionalised: no call of the joint graph writes in place, and the new contents of
 // written buffers are additional forward outputs, which the caller copies back afterwards (the epilogue). Random
 // numbers and strides are those of eager mode; an additional run before the trace finds the strides (eager_layouts.h).
-// Parameters, buffers, inputs and the default generator do not change. The graph is specialised to the shapes of the
-// inputs.
+// Parameters, buffers, inputs and the CPU's default generator do not change. The graph is specialised to the shapes of
+// the inputs.
 //
 // After AOTAutograd's joint tracing (torch/_functorch/aot_autograd.py); see also _functorch/partitioners.py.
 #pragma once
@@ -52,9 +52,9 @@ struct TraceOptions {
 
 /// Traces `graph`, whose attributes must hold tensors, on `inputs`, in the order of Graph::inputs. Inputs and
 /// parameters that require a gradient receive one. Throws InputError if the inputs differ from the captured ones in
-/// number, dtype or shape. Throws CaptureError (an InputError), naming operator and node, for a call that cannot be
-/// traced: it reads a number or a shape from a tensor's data, which the trace would freeze; it uses an explicit
-/// generator; it writes in a way that functionalisation does not support; or its result is not dense.
+/// number, dtype or shape, or if one is a number. Throws CaptureError (an InputError), naming operator and node, for a
+/// call that cannot be traced: it reads a number or a shape from a tensor's data, which the trace would freeze; it uses
+/// an explicit generator; it writes in a way that functionalisation does not support; or its result is not dense.
 JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
                        const TraceOptions& options = {});
 

@@ -21,10 +21,10 @@ namespace plumbline::schedule {
 /// OFFLOAD begins to move the activations of its stage and micro-batch out of the rank's memory: all that the rest of
 /// the backward (the B, the I and W, or the W alone) will read. RELOAD begins to bring them back, and the next B, I or
 /// W of that stage and micro-batch waits for them. Both run beside the computations, one after another on each rank.
-/// Offloading as an action of the order is that of PipeOffload (Wan et al., arXiv 2503.01328) and OptPipe (arXiv
-/// 2510.05186), whose variables are offload and reload. PipeOffload's runtime has five events: OFFLOAD is its
-/// OFFLOAD_SEND_START, with memory that is free from OFFLOAD_SEND_END on; RELOAD is its OFFLOAD_RECV_PREP and
-/// OFFLOAD_RECV_START, and the backward waits for its OFFLOAD_RECV_END.
+/// They are actions of the order as in PipeOffload (Wan et al., arXiv 2503.01328) and OptPipe (arXiv 2510.05186).
+/// PipeOffload's runtime has five events: OFFLOAD is its OFFLOAD_SEND_START, and the memory is free from
+/// OFFLOAD_SEND_END on; RELOAD is its OFFLOAD_RECV_PREP and OFFLOAD_RECV_START, and the backward waits for its
+/// OFFLOAD_RECV_END.
 ///
 /// WAIT_SEND_F and WAIT_SEND_B wait until the SEND_F or SEND_B of their stage and micro-batch is complete (PyTorch 2.15
 /// and later). A send without such an action is awaited at the end of the step.

@@ -1,9 +1,9 @@
 // The operations of a schedule in which all ranks that hold a stage take part: the gathering of its parameters
 // (UNSHARD) and the sum of its gradients (REDUCE_GRAD).
 //
-// The k-th UNSHARD of a stage on each of its ranks begins one operation, and so does its REDUCE_GRAD. An operation ends
-// after all its ranks have begun it. Beginning never blocks; a computation of the stage between UNSHARD and RESHARD, or
-// a WAIT_REDUCE_GRAD, blocks until the operation has ended.
+// The k-th UNSHARDs of a stage on all its ranks begin one operation together, and so do its k-th REDUCE_GRADs. An
+// operation ends after all its ranks have begun it. Beginning never blocks; a computation of the stage between UNSHARD
+// and RESHARD, or a WAIT_REDUCE_GRAD, blocks until the operation has ended.
 #pragma once
 
 #include <vector>

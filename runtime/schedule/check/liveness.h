@@ -1,10 +1,10 @@
 // Computes which activations a rank holds at the same time, and the fewest slots that can hold them.
 //
 // An activation lives from its F to the last action that needs it, the B or the W; with an OFFLOAD it lives twice, from
-// the F to the OFFLOAD and from the RELOAD to the end. Two lifetimes share a slot only if
-// they do not overlap, and there are as many slots as activations alive at once. The behaviour is that of PyTorch
-// 2.15's analyze_pipeline_activation_liveness with two differences: a group of actions is one position in PyTorch and
-// several here; and of a stage with replicas on other ranks only the micro-batches that go through this rank count.
+// the F to the OFFLOAD and from the RELOAD to the end. Two lifetimes share a slot only if they do not overlap, and
+// there are as many slots as activations alive at once. The behaviour is that of PyTorch 2.15's
+// analyze_pipeline_activation_liveness with two differences: a group of actions is one position in PyTorch and several
+// here; and of a stage with replicas on other ranks only the micro-batches that go through this rank count.
 #pragma once
 
 #include <string_view>

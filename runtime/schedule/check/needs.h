@@ -16,7 +16,7 @@ class Needs {
   Needs(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index);
 
   /// The number of needs that at() can give for an action whose stage and micro-batch exist: at most 2 plus the edges
-  /// of its stage; 0 for receives and for actions of a whole stage.
+  /// of its stage; 0 for receives, OFFLOAD, RELOAD and actions of a whole stage.
   std::size_t count(const Action& action) const;
 
   /// Need `number` of `action`, 0 <= number < count(action): an action of this or another rank, which may be absent

@@ -37,9 +37,9 @@ std::vector<int> unshard_lookahead(const std::string& text, int ranks, int max_a
 Schedule add_reduce_grad(const Schedule& schedule, bool defer_wait);
 
 /// Adds each SEND directly after its computation (those of a group in the order of its members), and at the same moment
-/// the RECV at the end of the receiving rank's list so far. All ranks take turns, by ascending rank, and each executes
-/// one entry whose needs are met (_add_send_recv). With several senders the turn of the first posts the RECV, and the
-/// user of the data waits for all. Throws InputError for a schedule that stalls.
+/// the RECV at the end of the receiving rank's list so far. All ranks take turns, by ascending rank; in its turn a rank
+/// executes its next entry if the needs of that entry are met (_add_send_recv). With several senders the turn of the
+/// first posts the RECV, and the user of the data waits for all. Throws InputError for a schedule that stalls.
 Schedule add_send_receive(const Schedule& schedule, const StageGraph& graph);
 
 /// Adds WAIT_SEND_F directly after the backward of the same stage and micro-batch, which proves that the activation

@@ -14,8 +14,8 @@ struct ReplicaOptions {
   bool shard = false;
 };
 
-/// `compute`, a compute schedule, with these actions; unchanged if each stage is on one rank. Throws InputError as the
-/// passes do (passes.h).
+/// `compute`, a compute schedule, with the actions that `options` selects; unchanged if each stage is on one rank.
+/// Throws InputError as the passes do (passes.h).
 Schedule with_replica_actions(const Schedule& compute, const ReplicaOptions& options);
 
 // Ranks that hold the same stage take part in each other's operations (collectives.h). If their lists differ in more

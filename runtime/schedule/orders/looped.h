@@ -6,9 +6,9 @@
 //   interleaved-zero-bubble  by halves after (V-1) g + (P-1-r) forwards, the W delayed by r
 //   looped-bfs               one group of all micro-batches: all forwards, then all backwards, which go by descending
 //                            micro-batch
-// PyTorch's rule for the groups (the default): max(1, M / P), rounded down, of equal size. Megatron's (an explicit
-// group size): groups of that size and a last one that may be smaller, though not smaller than P. The two orders with
-// groups throw InputError for numbers that do not satisfy these rules, with the nearest that do.
+// PyTorch's rule for the groups (the default): their number is max(1, M / P), rounded down, and their size is equal.
+// Megatron's (an explicit group size): groups of that size and a last one that may be smaller, though not smaller than
+// P. The two orders with groups throw InputError for numbers that do not satisfy these rules, with the nearest that do.
 #pragma once
 
 #include "runtime/schedule/orders/schedule_kinds.h"

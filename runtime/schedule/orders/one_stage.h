@@ -3,7 +3,7 @@
 // For rank r of P, all but gpipe and forward-only are forwards and backwards in turn (in_turn.h) after w forwards, both
 // by ascending micro-batch:
 //   1f1b           w = P - 1 - r
-//   eager-1f1b     w = 2 (P - 1 - r): twice as many, so that a gradient's two transfers are hidden
+//   eager-1f1b     w = 2 (P - 1 - r): twice as many, which hides the transfers
 //   zb-h1, zb-h2   in halves: w = P - 1 - r, lag r; w = 2 (P - 1 - r), lag 2r
 //   seq1f1b        w = P - 2 - r + k for k slices; the backwards of one sequence go by descending slice
 #pragma once

@@ -100,8 +100,8 @@ double time_of(const StepCosts& costs, const Action& action);
 double time_of(const StepCosts& costs, std::span<const Action> members);
 
 /// The time of a group whose forwards and backwards overlap: the longer of the two sums, and of the shorter the part
-/// that is not hidden, 1 - `share` of it; 0 <= share <= 1. Takes the members' times from `costs`, without its
-/// group_time.
+/// that is not hidden, 1 - `share` of it; 0 <= share <= 1. Copies the members' times from `costs`, without its
+/// group_time: later changes of `costs` have no effect.
 GroupTime hiding_shorter(const StepCosts& costs, double share);
 
 /// The link from one rank to another: that of Links::of_ranks, else Links::all.

@@ -19,10 +19,10 @@ struct LowerBound {
 
 /// The edges are the given ones and those of costs.skips. The bound holds for all schedules with the same placement of
 /// stages, halved backwards and groups as `compute`, in any order. For rank r, let head_r be the least time before it
-/// can begin, busy_r its work, early_r its work without W outside groups, and tail_r the least time after its last F, B
-/// or I; the bound is max(head_r + busy_r, head_r + early_r + tail_r). A schedule that attains it is optimal; zb-h2 and
-/// zb-v do for F = I = W without latency. Throws InputError as simulate_step() does, except that ranks may wait for one
-/// another.
+/// can begin, busy_r its work, early_r the same except each W outside a group, and tail_r the least time after its last
+/// F, B or I; the bound is max(head_r + busy_r, head_r + early_r + tail_r). A schedule that attains it is optimal;
+/// zb-h2 and zb-v do for F = I = W without latency. Throws InputError as simulate_step() does, except that ranks may
+/// wait for one another.
 LowerBound lower_bound(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs);
 
 }  // namespace plumbline::schedule

@@ -19,7 +19,7 @@ struct MessageCauses {
 };
 
 /// The causes of the times at which an action begins and its rank continues after it. Messages are indices into
-/// Recording::transfers. Recorded for the first action of a unit (`message`) and the last (`stalled`).
+/// Recording::transfers. `stalled` is recorded for the last action of a unit, the others for the first.
 struct ActionCauses {
   std::int32_t operation = -1;  ///< the operation, or reload, that delayed the action; -1: none
   std::int32_t message = -1;    ///< the last message to arrive; -1: no message delayed the action
@@ -28,8 +28,9 @@ struct ActionCauses {
 
 /// An operation of whole stages (collectives.h), or a transfer of activations between a rank and its host.
 struct OperationTimes {
-  Place last_begun;           ///< the action that began it last
-  double begin = 0, end = 0;  ///< when that action was executed (a transfer: when its turn came), and when it ended
+  Place last_begun;  ///< the action that began it last
+  /// When that action was executed (of a transfer: when its turn came), and when the operation or transfer ended.
+  double begin = 0, end = 0;
   std::int32_t queued_after = -1;  ///< of a transfer: the one for whose end it waited; -1: none
 };
 

@@ -15,7 +15,7 @@ struct Scaling {
   double factor = 1;
 };
 
-/// Returns the costs after scaling, with durations for each stage. If only I or W is scaled, B keeps its time, also if
+/// Returns the costs after scaling, with durations for each stage. If only I or W is scaled, B keeps its time, even if
 /// that is the sum of I and W by default. Throws InputError for a stage that does not exist, for a factor that is not
 /// finite or below 0 (for F: not above 0), and as require_costs() does.
 StepCosts scaled(const Schedule& compute, const StepCosts& costs, const Scaling& scaling);

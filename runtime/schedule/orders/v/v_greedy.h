@@ -2,11 +2,11 @@
 //
 // The greedy construction of ZB-V (Qi et al., arXiv 2401.10241, section 6) after its authors' implementation (project
 // zero-bubble-pipeline-parallelism of sail-sg, scheduler zbv). Each rank has two stages and room for 2P activations of
-// one stage, which equals what 1f1b needs for P of both. After a warm-up with all forwards that fit, every rank
-// executes an input half and a forward in turn, with W in the gaps. Two switches (a W that is too long for a gap may
-// fill it before a forward; before an input half of the rank's later stage) give four orders. Each order is rebuilt
-// with the ranks' waiting times in the previous attempt as long as that shortens the longest wait; the order with the
-// shortest one is kept.
+// one stage: the memory of 1f1b, which holds P activations of a stage twice as large. After a warm-up with all forwards
+// that fit, every rank executes an input half and a forward in turn, with W in the gaps. Two switches (a W that is too
+// long for a gap may fill it before a forward; before an input half of the rank's later stage) give four orders. Each
+// order is rebuilt with the ranks' waiting times in the previous attempt as long as that shortens the longest wait; the
+// order with the shortest one is kept.
 //
 // Each attempt takes time linear in the number of actions; no observed case needed more than six attempts for a pair of
 // switches.

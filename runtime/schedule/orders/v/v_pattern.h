@@ -17,6 +17,7 @@
 
 namespace plumbline::schedule {
 
+/// Both throw InputError for more than 2^28 slots, of which there are 6 P (P + M).
 Schedule v_half(const ScheduleRequest& request);
 Schedule v_min(const ScheduleRequest& request);
 

@@ -42,7 +42,7 @@ enum class Route {
 };
 
 struct SplitOptions {
-  std::vector<SplitPoint> points = {};  ///< in any order
+  std::vector<SplitPoint> points = {};  ///< in any order, or with exits_early in that of the forward
   /// Indices of the model outputs from which the loss is computed. They determine the boundaries that have a gradient.
   /// Unset: every output that requires a gradient.
   std::optional<std::vector<int>> loss_outputs = {};

@@ -1,10 +1,11 @@
-// Formats a pipe as readable text: its boundaries, its shared parameters, and each stage's graph.
+// Formats a pipe as readable text: its boundaries, shared parameters and local losses, and each stage's graph.
 //
 //   pipe of 2 stages
 //   stage 0: 3 calls, 1 parameter (64 elements), 0 buffers
 //   stage 1: 1 call, 1 parameter (64 elements), 0 buffers
 //   boundary "v5": f32[4,8]*, output 0 of stage 0 -> input 0 of stage 1, gradient returns
 //   shared parameter "emb.weight": stages 0, 1
+//   local loss: output 1 of the model stays as output 2 of stage 0
 //
 //   stage 0
 //   input %0: f32[4,8] = "x"

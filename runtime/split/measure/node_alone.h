@@ -32,6 +32,7 @@ class NodeAlone {
   void run(std::vector<c10::IValue>& values);
 
  private:
+  /// A result of the node: its id in the graph, and in `alone_`.
   struct Definition {
     graph::ValueId value, local;
   };

@@ -1,4 +1,4 @@
-// Numbers that texts spell out, in every locale alike: no blanks, no plus sign in front and no hexadecimal digits.
+// Parses numbers in texts, in every locale alike: no blanks, no plus sign in front and no hexadecimal digits.
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// Numbers in messages and pictures.
+// Formats numbers for messages and pictures.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Text as XML and HTML can hold it.
+// Makes text valid in XML and HTML.
 #pragma once
 
 #include <string>

@@ -24,9 +24,9 @@ struct Edge {
 
 class Edges {
  public:
-  /// All arguments must outlive the edges.
+  /// The references must outlive the edges. `timeout` is the limit of settle().
   Edges(const Library& library, Transport& control, Watch& watch, Clock::duration timeout);
-  /// Lets operations end, for a while, and frees the communicators.
+  /// Waits up to 5 s for operations to end, then frees the communicators.
   ~Edges();
   Edges(const Edges&) = delete;
   Edges& operator=(const Edges&) = delete;
@@ -42,9 +42,9 @@ class Edges {
   /// Call with the result of every NCCL call on the edge's communicator: waits until NCCL has taken the operation,
   /// after which events may be recorded behind it. Throws Error with NCCL's text, and TimeoutError.
   void settle(const Edge& edge, Result result, const char* call);
-  /// Throws Error if the communicator has failed since.
+  /// Throws Error if the communicator has failed.
   void check(const Edge& edge) const;
-  /// What NCCL says last about the edge; the stub names the operations that both ranks are at.
+  /// NCCL's last error of the edge as " (TEXT)", or empty; the stub's text names the operations that both ranks are at.
   std::string last_words(const Edge& edge) const;
 
   /// Ends all operations, complete or not. The edges cannot be used any more.

@@ -11,8 +11,7 @@
 
 namespace plumbline::transport::nccl {
 
-/// The functions are those of the library, without the prefix nccl. Tests and mutants replace single ones in
-/// a copy.
+/// The functions are those of the library, without the prefix nccl. Tests and mutants replace single ones in a copy.
 struct Library : cuda::Library {
   std::string path;  ///< of the file that holds NCCL
   int version = 0;   ///< 22809 is 2.28.9
@@ -34,9 +33,9 @@ struct Library : cuda::Library {
   std::string name() const;
 };
 
-/// Loads the chosen library and sets the stub's modes, which hold for the whole process. The CUDA runtime is the
-/// library itself if it exports it, as the stub does, else that of cuda::load_library(). Throws Error, with a remedy,
-/// if a library is absent, lacks a function or is older than 2.28. Libraries stay loaded.
+/// Loads the chosen library and sets the stub's modes, which hold for the whole process. The CUDA runtime is that of
+/// the library if it exports one, as the stub does, else that of cuda::load_library(). Throws Error, with a remedy, if
+/// a library is absent, lacks a function or is older than 2.28. Libraries stay loaded.
 Library load_library(const LibraryChoice& choice);
 
 }  // namespace plumbline::transport::nccl

@@ -12,7 +12,7 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-/// The number of sends, then tag, bytes and peer of each send, then of each receive.
+/// The number of sends, then peer, tag and bytes of each send, then of each receive.
 Numbers packed(const Traffic& traffic) {
   Numbers numbers = {static_cast<int64_t>(traffic.sends.size())};
   for (const std::vector<Parcel>* parcels : {&traffic.sends, &traffic.receives})

@@ -21,9 +21,10 @@ class Route {
 
   const Parcel& message(size_t index) const { return messages_[index]; }
   size_t size() const { return messages_.size(); }
+  /// The index of the message with this tag; nullopt if there is none.
   std::optional<size_t> find(int64_t tag) const;
 
-  size_t issued = 0;  ///< so many of the messages of the current step were passed to NCCL
+  size_t issued = 0;  ///< the number of messages of the current step that were passed to NCCL
 
  private:
   std::vector<Parcel> messages_;

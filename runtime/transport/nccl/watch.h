@@ -9,7 +9,8 @@
 
 namespace plumbline::transport::nccl {
 
-/// Tags of the transport's own messages over the control transport; collectives.h has those down to -3.
+/// Tags of the transport's own messages over the control transport. Other code has those down to -6 (collectives.cc,
+/// clock_offset.cc, shared_flights.cc).
 inline constexpr int64_t kHeartbeatTag = -8, kIdTag = -9;
 
 class Watch {

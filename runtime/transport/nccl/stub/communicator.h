@@ -1,4 +1,4 @@
-// A communicator of the stub: of two ranks, each of which holds one of these objects.
+// A communicator of the stub (modes.h) between two ranks, each of which holds an object of this class.
 #pragma once
 
 #include <deque>
@@ -21,11 +21,11 @@ class StubCommunicator : public std::enable_shared_from_this<StubCommunicator> {
       : name_(std::move(name)), rank_(rank), blocking_(blocking) {}
   ~StubCommunicator();
 
-  /// Meets the other rank: at once, or beside the caller if the communicator does not block.
+  /// Waits for the other rank's begin(); a communicator that does not block leaves the wait to a thread of its own.
   Result begin();
 
-  /// In a communicator that does not block an operation is put onto its stream only when state() is asked for, as
-  /// NCCL's own threads may do it at any time before that.
+  /// In a communicator that does not block, only state() and abort() put an operation onto its stream: NCCL's own
+  /// threads may do so at any time before that.
   Result post(Message message, int peer, std::shared_ptr<StreamQueue> stream);
 
   /// From now on the communicator is in progress until all its operations have ended.

@@ -1,4 +1,4 @@
-// Demand: how the mode `late` puts off what an operation does to memory until the host would notice.
+// Demand: in the mode `late` an operation accesses memory only when the host demands it.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class Demand {
     }
     changed_.notify_all();
   }
-  /// Until it asks. NCCL's operations do not depend on the host, so the wait ends in any case.
+  /// Blocks until ask(), for 200 ms at most: NCCL's operations do not depend on the host.
   void wait() {
     constexpr auto kLongest = std::chrono::milliseconds(200);
     std::unique_lock lock(mutex_);

@@ -7,10 +7,10 @@
 
 namespace plumbline::transport::nccl::stub {
 
-/// Tells whether memory may be filled before an operation runs: only another operation could notice that.
+/// Tells whether a receive's memory may be poisoned before the receive runs: only another operation could notice that.
 class MemoryInUse {
  public:
-  /// Whether no other operation uses any of these bytes, which from now on are in use.
+  /// Marks these bytes as in use. Returns whether no other operation uses any of them.
   bool add(const void* memory, size_t bytes) {
     const auto* begin = static_cast<const char*>(memory);
     std::lock_guard lock(mutex_);

@@ -15,10 +15,10 @@ struct Message {
   bool is_send = false;
   void* memory = nullptr;  // only read for a send
   uint64_t bytes = 0;
-  int rank = 0;         // that posted it; the other rank is 1 - rank
-  uint64_t number = 0;  // of the rank's operations in this direction, from 0
-  int stream = 0;
-  std::shared_ptr<Demand> demand;  // of the mode `late`: null otherwise
+  int rank = 0;                    // that posted it; the other rank is 1 - rank
+  uint64_t number = 0;             // of the rank's operations in this direction, from 0
+  int stream = 0;                  // the number of the stream in the rank's process
+  std::shared_ptr<Demand> demand;  // null unless the mode is `late`
 
   int lane() const { return is_send ? rank : 1 - rank; }
   Position& mine(SharedLanes& lanes) const {

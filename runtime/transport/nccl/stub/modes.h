@@ -1,4 +1,5 @@
-// The modes of the stub: each makes a legal worst case of NCCL happen every time.
+// The modes of the stub, a library with the functions of NCCL and CUDA that needs no GPU: each mode makes a legal worst
+// case of NCCL happen every time.
 //
 //   rendezvous  A send blocks its stream until the receive is at the head of its stream: no message is ever buffered.
 //   eager       A small message is buffered: its send ends before the receive begins. The default.
@@ -16,12 +17,12 @@ namespace plumbline::transport::nccl::stub {
 
 struct Modes {
   bool rendezvous = false, eager = false, late = false, poison = false, shuffle = false, apart = false;
-  std::string text = "eager";
+  std::string text = "eager";  ///< the modes as words, with commas between them
 
   bool waits_for_receive() const { return rendezvous || late; }
 };
 
-/// Of this process: those of the environment variable PLUMBLINE_NCCL_STUB ("late,poison") until set.
+/// The modes of this process: until set_modes(), those of the environment variable PLUMBLINE_NCCL_STUB ("late,poison").
 const Modes& modes();
 /// Ignores unknown words. An empty text is the default.
 void set_modes(const std::string& text);

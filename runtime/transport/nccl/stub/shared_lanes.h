@@ -15,7 +15,7 @@ struct Position {
   enum Phase : int32_t { None, Queued, Running };
 
   Phase phase;
-  int32_t stream;   // the end's own number of it
+  int32_t stream;   // its number in the process of this end
   uint64_t number;  // counts the operations of the end, from 0
   uint64_t bytes;
   char behind[160];  // if queued: the task before it on its stream
@@ -37,9 +37,9 @@ struct LaneMemory {
 
 struct SharedLanes {
   std::atomic<uint32_t> ready;  // kReady once the rest is initialised
-  int32_t attached;
-  bool left[2];  // by rank: its communicator was aborted, or the process's threads must not wait any more
-  bool failed;
+  int32_t attached;             // the number of ranks that have come
+  bool left[2];                 // by rank: its communicator was aborted
+  bool failed;                  // a transfer failed, for the reason in `error`
   char error[640];
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -52,7 +52,7 @@ struct SharedLanes {
 /// says why.
 SharedLanes* attach_lanes(const std::string& name, std::string& error);
 void detach_lanes(SharedLanes* lanes);
-/// The name is free again; both ranks keep the memory.
+/// Frees the name; both ranks keep the memory.
 void forget_name(const std::string& name);
 
 class LanesLock {

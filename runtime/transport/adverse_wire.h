@@ -1,11 +1,10 @@
 // A transport made worse on purpose, within the contract of transport.h: a program that keeps to the contract gives the
 // same results, one that relies on more fails every time instead of once a month.
 //
-//   slow     A send begins a random time after isend() (up to 2 ms), or when its request is waited for: its memory is
-//            read as late as the contract allows, so that a buffer that was changed or freed too early arrives changed.
-//   poison   A receive's memory is filled with 0xff (NaN in every floating-point type, -1 as an integer) by irecv(),
-//   and
-//            with the message only by the test() or wait() that completes it.
+//   slow     A send begins a random time after isend(), up to 2 ms, in a later call, even if its request is waited for:
+//            a buffer that was changed or freed too early arrives changed.
+//   poison   irecv() fills a receive's memory with 0xff (NaN in every floating-point type, -1 as an integer). Only the
+//            test() or wait() that completes the receive writes the message there.
 //   shuffle  Sends to different peers begin in a random order. Those to one peer keep theirs, as the contract says.
 #pragma once
 

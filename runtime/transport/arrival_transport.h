@@ -1,4 +1,4 @@
-// ArrivalTransport: forwards to another transport, and tells its derived class when a message has arrived.
+// ArrivalTransport: forwards to another transport, and calls its derived class when an operation is complete.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace plumbline::transport {
 
-/// `Arriving` is whatever a derived class needs to know of a receive in progress. Its irecv() passes the new request to
-/// expect(), which calls arrive() at once if the operation is complete; otherwise a successful test() or wait() does.
+/// `Arriving` is the derived class's record of an operation in progress. The irecv() (or isend()) of the derived class
+/// passes the new request and its record to expect(), which calls arrive() with the record at once if the operation is
+/// complete; otherwise a successful test() or wait() does.
 template <class Arriving>
 class ArrivalTransport : public ForwardingTransport {
  public:

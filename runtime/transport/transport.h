@@ -6,8 +6,8 @@
 // beforehand: a message of any other size is an error, never a short read.
 //
 // The memory of a message may be a device's where a transport says so. Its operations then follow the order of the
-// rank's compute stream: they begin behind the work given to it before, and "complete" means for the work given to it
-// afterwards; test() alone says that the memory itself is no longer accessed.
+// rank's compute stream: they begin behind the work that was given to it before, and are "complete" for the work that
+// is given to it afterwards; test() alone says that the memory itself is no longer accessed.
 //
 // After an error: a wait that throws has first withdrawn every outstanding operation of its rank (unless the handle was
 // stale), so that buffers may be freed while the exception propagates. Code that owns buffers and may throw itself must
@@ -37,7 +37,7 @@ class Deadline {
  public:
   /// `limit` from now, or the last time that the clock can represent.
   static Deadline after(Clock::duration limit);
-  /// For ranks that wait while one plans, reads, judges or reports: 10 minutes, and 20 times the limit for a message.
+  /// For ranks that wait while one plans, reads, judges or reports: 10 minutes plus 20 times the limit for a message.
   /// Only a rank that is stopped or lost takes longer.
   static Deadline patient(Clock::duration message_limit);
   /// An absolute time; the reported limit is the time left at construction.

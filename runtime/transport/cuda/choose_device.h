@@ -1,4 +1,4 @@
-// The device of a rank that is a process.
+// Chooses the CUDA device of a rank that is a process.
 #pragma once
 
 #include "runtime/transport/cuda/library.h"
@@ -8,12 +8,13 @@ namespace plumbline::transport::cuda {
 
 struct DeviceOfRank {
   int device = 0;   ///< its number on this machine
-  int devices = 0;  ///< of this machine
-  int ranks = 0;    ///< of the job on this machine
+  int devices = 0;  ///< the number of devices of this machine
+  int ranks = 0;    ///< the number of ranks of the job on this machine
 };
 
-/// The ranks of a machine take its devices in turn; sets the current device of this thread. All ranks call it. Throws
-/// Error, which begins with `user`, if there is none.
+/// Makes a device the current one of this thread; the ranks of a machine take its devices in turn. All ranks of
+/// `control` call it together. Throws Error if there is no device; the text begins with `user`, such as "--device
+/// cuda".
 DeviceOfRank choose_device(const Library& library, Transport& control, const Deadline& deadline,
                            const std::string& user);
 

@@ -31,25 +31,26 @@ struct Library {
   std::function<function::LaunchHostFunc> launch_host_func;
 };
 
-/// Loads the file that PLUMBLINE_CUDART names, else libcudart.so.13 or .12. Throws Error, with a remedy, if it is
-/// absent or lacks a function. `user` needs it: "NCCL".
+/// Loads the file that PLUMBLINE_CUDART names, else libcudart.so.13 or .12, preferably one that LibTorch has already
+/// loaded. Throws Error, with a remedy, if it is absent or lacks a function. The text names `user` as what needs it:
+/// "NCCL".
 Library load_library(const std::string& user);
 /// The same from a library that also has other functions, as the stub of NCCL does.
 Library library_from(const SharedLibrary& file);
 
-/// 0 if there is no device, or no driver for any. Throws Error as check() does.
+/// The number of devices; 0 also without a driver that fits. Throws Error as check() does.
 int device_count(const Library& library);
 
-/// Whether the memory is a device's.
+/// Whether the memory is a device's, or managed.
 bool is_on_device(const Library& library, const void* memory);
 
-/// A new event, without a time. The caller destroys it.
+/// A new event without timing. The caller destroys it.
 Event make_event(const Library& library);
 
 /// Whether the work before the event has ended. Throws Error as check(), for an error of the device too.
 bool has_passed(const Library& library, Event event);
 
-/// Every copy begins 2 ms later than it could, so that a wait that is missing shows every time.
+/// The library with a memcpy_async that begins each copy 2 ms late, so that a missing wait shows every time.
 Library with_slow_copies(Library library);
 
 /// Throws Error, with the call's name, unless the result is Success.

@@ -12,12 +12,12 @@ class SharedLibrary {
  public:
   /// Throws Error with the dynamic linker's words and `advice` if the library cannot be loaded.
   SharedLibrary(const std::string& name, const std::string& advice);
-  /// Nothing if the library cannot be loaded; `only_loaded`: or was not before.
+  /// Nothing if the library cannot be loaded or, with `only_loaded`, if the process has not loaded it before.
   static std::optional<SharedLibrary> find(const std::string& name, bool only_loaded);
 
   bool has(const char* symbol) const { return address(symbol) != nullptr; }
 
-  /// Throws Error, which ends with `advice`, if there is no such function.
+  /// Sets `to` to the function `symbol`. Throws Error, which ends with `advice`, if there is none.
   template <typename Function>
   void get(std::function<Function>& to, const char* symbol, const char* advice) const {
     to = reinterpret_cast<Function*>(require(symbol, advice));

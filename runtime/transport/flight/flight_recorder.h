@@ -9,7 +9,8 @@
 
 namespace plumbline::transport::flight {
 
-/// `inner` and `log` must outlive it. Adds no allocation to a message, nor a wait.
+/// `inner` and `log` must outlive the result. Recording a message does not block, and allocates only while the number
+/// of outstanding requests exceeds its maximum so far.
 std::unique_ptr<Transport> record_flight(Transport& inner, FlightLog& log);
 
 }  // namespace plumbline::transport::flight

@@ -1,5 +1,5 @@
-// Flight logs of ranks on several hosts, which cannot read each other's files: a rank whose wait has ended by its
-// deadline asks the others for their logs, and a rank that waits answers.
+// Exchanges the flight logs of ranks on several hosts, which cannot read each other's files: a rank whose wait has
+// timed out asks the others for their logs, and a rank that waits answers.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,25 @@
 
 namespace plumbline::transport::flight {
 
-/// Every rank has one, below the transport that writes its log. A wait polls, since it also looks for questions.
+/// Every rank has one, as the inner transport of its flight recorder. A wait polls, since it also looks for questions.
 class SharedFlights : public ForwardingTransport {
  public:
-  /// This rank's `log` must outlive it; null: it keeps none. Its clock is `ahead` seconds ahead of rank 0's.
+  /// `inner` and this rank's `log` must outlive it; null: the rank keeps no log. The rank's clock is `ahead` seconds
+  /// ahead of rank 0's.
   SharedFlights(Transport& inner, const FlightLog* log, double ahead);
 
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override;
   void withdraw() noexcept override;
 
   /// For a rank whose wait has thrown TimeoutError, and which aborts next. Returns its own log and those of the ranks
-  /// that answer within `patience`, in rank 0's time; a rank that is stopped, or computes, does not.
+  /// that answer within `patience`, in rank 0's time; a rank that is stopped or computes does not answer.
   Flights ask(Clock::duration patience);
 
  private:
   struct Peer {
-    std::byte question{};           ///< receives one; its value means nothing
-    Request asked;                  ///< this receive
-    std::vector<std::byte> answer;  ///< to it
+    std::byte question{};           ///< the peer's question, whose value means nothing
+    Request asked;                  ///< the receive of the question
+    std::vector<std::byte> answer;  ///< this rank's answer
     Request answering;              ///< the send of the answer
   };
 

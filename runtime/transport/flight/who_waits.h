@@ -12,7 +12,7 @@ namespace plumbline::transport::flight {
 /// The logs of the ranks that left one, by rank.
 using Flights = std::map<int, std::vector<Event>>;
 
-/// Whether a rank's last event is a wait that its deadline ended.
+/// Whether the last event of any rank is a wait that timed out.
 bool any_timed_out(const Flights& flights);
 
 /// In one line: the cycle of waits, if there is one; else the ranks that others wait for and that wait for nothing

@@ -15,8 +15,8 @@ struct ClockOffset {
   double error = 0;    ///< bound of the error, in seconds
 };
 
-/// All ranks call it together; collective, as those of collectives.h. `now` is this rank's clock, in seconds. Ranks are
-/// measured one after another. Rank 0's offset is exactly 0.
+/// A collective operation, as those of collectives.h. `now` is this rank's clock, in seconds. Ranks are measured one
+/// after another. Rank 0's offset is exactly 0.
 ClockOffset measure_clock_offset(Transport& transport, const Deadline& deadline,
                                  const std::function<double()>& now = clock_seconds);
 

@@ -21,8 +21,8 @@ std::string mpi_host();
 
 /// Initialises MPI for the lifetime of the object, in the main thread (MPI_THREAD_FUNNELED); only once per process.
 /// Transports must be destroyed first. The destructor waits for all ranks of the job, sleeping between polls, and
-/// finalises MPI; during stack unwinding it aborts the job instead, since the other ranks may wait for messages that
-/// will never arrive.
+/// finalises MPI; it aborts the job if that takes longer than 60 s. During stack unwinding it aborts the job at once,
+/// since the other ranks may wait for messages that will never arrive.
 class MpiSession {
  public:
   /// Throws Error if MPI cannot be initialised, was initialised before, or lacks MPI_THREAD_FUNNELED.

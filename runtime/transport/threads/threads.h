@@ -3,7 +3,7 @@
 // rank polls for a while before it sleeps (polling.h).
 //
 // The memory of a message may be a device's. Then the host only starts the copy: wait() returns when the copy is
-// started, and the rank's compute stream waits for its end (cuda/device_copies.h); test() waits for its end too.
+// started, and the rank's compute stream waits for its end (cuda/device_copies.h); test() is false until its end.
 #pragma once
 
 #include <functional>

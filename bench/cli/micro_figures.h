@@ -10,8 +10,8 @@
 namespace plumbline::bench {
 
 /// The figures of one repetition, a sample each: real_time, cpu_time (unless the benchmark times itself, so that it
-/// means nothing), and the counters, of which micro_figures.cc has a list. Throws Error for a counter that is not on
-/// it.
+/// means nothing), and the counters. A counter is a time if Google Benchmark inverts it; micro_figures.cc lists all
+/// others. Throws Error for a counter that is neither.
 std::vector<Figure> micro_figures(const benchmark::BenchmarkReporter::Run& repetition);
 
 }  // namespace plumbline::bench

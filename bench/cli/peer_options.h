@@ -1,5 +1,5 @@
-// The options that the subcommands of `plumbline bench peers` share: their ranges, and the names of their values. Each
-// subcommand says what its own means.
+// The options that the subcommands of `plumbline bench peers` share. Each function adds one with its range; `meaning`
+// is the help text, in which the subcommands differ.
 #pragma once
 
 #include <CLI/CLI.hpp>

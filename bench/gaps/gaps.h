@@ -1,12 +1,13 @@
 // "Where is my bubble?": why each rank was idle in a measured step, and the chain of actions that determined its
 // duration.
 //
-// The gap before a computation is divided in the order of time. Until its last input was computed elsewhere, the rank
-// had to wait; the rest is the message's way or the runtime's. The wait is compared with that in three repetitions of
-// the same order of actions, in which nothing but computations takes time: computations of the same kind take equal
-// time on all stages (what is idle there, the schedule's dependencies make idle); each stage takes its own median time
-// (the stages are not equal); each computation takes the time that it took (some were slower than others of their
-// stage: the machine had other load). A wait beyond these comes from messages or overhead before other actions.
+// A gap is the idle time before a computation. It has two parts. The first is the wait until another rank has computed
+// the input. The second belongs to the runtime (Overhead, as much as is usual before computations without such an
+// input) and to the message (LateMessage, the remainder). The wait is compared with the waits in three simulations of
+// the same order of actions, in which only computations take time. In the first, computations of one kind take equal
+// time on all stages: this wait is Dependency. In the second, each stage takes its own median time, which adds
+// Imbalance. In the third, each computation takes its measured time, which adds OtherLoad. The remainder is Elsewhere:
+// messages or overhead before other actions.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct Gap {
   int rank = 0;
   int before = 0;                       ///< index in the rank's computations; their number for the gap at the end
   double begin = 0, end = 0;            ///< in the unit of the trace
-  std::array<double, kCauses> by = {};  ///< the parts, which add up to end - begin
+  std::array<double, kCauses> by = {};  ///< by Cause: the parts, which add up to end - begin
 };
 
 /// A piece of the critical path: a computation, or the time before it until the previous one's end.
@@ -47,8 +48,8 @@ struct Bubble {
 };
 
 /// Examines a trace of one step over stages in a chain, as the engine measures it: each action begins when its inputs
-/// have arrived. Throws InputError for a trace in which a computation begins before its inputs were computed (clocks
-/// that differ), or whose inputs it lacks.
+/// have arrived. Throws InputError for a trace without a computation, and for one in which a computation lacks its
+/// inputs, or begins before they were computed (clocks that differ).
 Bubble explain(const schedule::Trace& measured);
 
 /// A table with a row for each rank: computations and idle time by cause; then the critical path in one line by cause.

@@ -1,5 +1,5 @@
-// The times of a training script's computations, as plumbline_times.py writes them: what `bench throughput --gaps` says
-// of our engine's steps, said of any engine's.
+// Reads the times of a training script's computations, as plumbline_times.py writes them, so that the steps of any
+// engine can be examined as `bench throughput --gaps` examines those of ours.
 //
 // A folder has a file rank<R>.jsonl for each rank, of JSON lines. The first is {"schema": "plumbline-times/1", "rank":
 // R, "ranks": N}; each other one is a step, a list of computations [ACTION, BEGIN, END]: an action's text, such as
@@ -19,8 +19,7 @@ struct RankTimes {
   std::vector<std::vector<schedule::TimedAction>> steps;  ///< each ascending by begin; in seconds
 };
 
-/// Parses one rank's file; `source` names it in errors. Throws InputError of one line for anything else than the
-/// format.
+/// Parses one rank's file; `source` names it in errors. Throws InputError of one line for a text in another format.
 RankTimes parse_rank_times(const std::string& text, const std::string& source);
 
 /// Returns the steps that all ranks have, in milliseconds. Throws InputError of one line if a file is missing, cannot

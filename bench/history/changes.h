@@ -8,8 +8,8 @@
 
 namespace plumbline::bench {
 
-/// One line for each figure that changed, regressions first; what cannot be told, in one line for each reason; and a
-/// line with the numbers of all. `all`: one line for every figure. Ends with a newline.
+/// One line for each figure that changed, regressions first; one line for each reason why figures cannot be told; and a
+/// line with the number of figures by change. `all`: one line for every figure. Ends with a newline.
 std::string changes_text(const std::vector<FigureChange>& changes, bool all);
 
 /// A list of objects, with a newline at the end.

@@ -2,9 +2,10 @@
 //
 // A timed figure changed if the rank test says so (the interval of the factor excludes 1) and the factor is at least
 // the minimum effect: 3 %, or three times the history's own spread where that is more. It is unchanged if the interval
-// lies within the minimum effect, or if a certain change is smaller. In all other cases the samples cannot tell, and
-// more are asked for; likewise if the steady loop (steady_probe.h) says that the machine itself changed its speed. A
-// counted figure changed if its median did, by more than its tolerance: a noisy machine does not hide that.
+// lies within the minimum effect, or if the test is sure of a change but the factor is below the minimum effect. In all
+// other cases the samples cannot tell, and more are asked for; likewise if the steady loop (steady_probe.h) shows that
+// the machine itself changed its speed. A counted figure changed if its median changed by more than its tolerance: a
+// noisy machine does not hide that.
 #pragma once
 
 #include <optional>
@@ -23,11 +24,10 @@ const char* change_name(Change change);
 
 struct Limits {
   double significance = 0.01;  ///< of the rank test
-  double effect = 0.03;        ///< the smallest change of a timed figure that counts, as a part of it
+  double effect = 0.03;        ///< the smallest change of a timed figure that counts: 0.03 is 3 %
   double probe = 0.03;         ///< the change, or the spread, of the steady loop above which times are not compared
 };
 
-/// The judgement of one figure.
 struct Judgement {
   Change change = Change::Unchanged;
   double before = 0, after = 0;  ///< medians
@@ -43,8 +43,8 @@ Judgement compare_timed(std::span<const double> before, std::span<const double> 
 Judgement compare_counted(std::span<const double> before, std::span<const double> after, Better better,
                           double tolerance);
 
-/// Why times of a machine cannot be compared whose steady loop took `before` and `after` seconds; empty if they can, or
-/// if either is empty.
+/// Why the times of two runs cannot be compared, if the steady loop took `before` and `after` seconds; empty if they
+/// can, or if either is empty.
 std::string probe_moved(std::span<const double> before, std::span<const double> after, const Limits& limits);
 
 /// The run of a history from which on a figure stayed changed.
@@ -54,7 +54,6 @@ struct Since {
   bool confirmed = false;  ///< whether a second measurement agrees, or none is needed (a counted figure)
 };
 
-/// A figure, with its judgement.
 struct FigureChange {
   std::string benchmark;
   Figure figure;  ///< of the later run (of the earlier one, if the later lacks it)
@@ -64,7 +63,7 @@ struct FigureChange {
 
 /// Every figure of `before` and `after`, in their order. Each side may have several runs, the samples of which are
 /// taken together; a figure that one side lacks cannot be told. Throws InputError if the hardware differs, or if a
-/// figure has another unit or kind.
+/// figure has another unit, kind or better direction.
 std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::span<const BenchRun> after,
                                        const Limits& limits);
 

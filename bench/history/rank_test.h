@@ -19,9 +19,8 @@ int critical_u(int m, int n, double significance);
 
 /// By which factor the values of `b` are larger than those of `a`.
 struct RatioInterval {
-  double ratio = 1;  ///< the median of all b/a
-  double low = 0,
-         high = 0;  ///< contains the true factor with probability 1 - significance; infinite if too few samples
+  double ratio = 1;          ///< the median of all b/a
+  double low = 0, high = 0;  ///< confidence interval of the factor; 0 and infinite with too few samples
 };
 
 /// All samples must be positive.

@@ -22,7 +22,7 @@ struct Coverage {
   conformance::RunReport report;
 };
 
-/// Returns the text of the page. `trends` are those of `history`.
+/// Returns the text of the page. `trends` are those of `history`, which must not be empty.
 std::string trends_page(std::span<const BenchRun> history, const std::vector<Trend>& trends,
                         const std::vector<Coverage>& coverage);
 

@@ -24,8 +24,8 @@ struct PartitionComparison {
 };
 
 /// Reads what partition_times.py left in `out`, and partitions its graph in the same modes, by the same policy, and in
-/// mode "bytes": each at least three times and for at least `seconds`. Throws InputError for a version of PyTorch whose
-/// policy there is none, Error for missing or invalid files.
+/// mode "bytes": each at least three times and for at least `seconds`. Throws InputError for a version of PyTorch for
+/// which there is no policy, Error for missing or invalid files.
 PartitionComparison partition_like_pytorch(const std::filesystem::path& out, double seconds);
 
 /// A table with one row per mode: median milliseconds of both, PyTorch over ours, saved bytes, peak, and whether both

@@ -21,21 +21,20 @@ std::vector<double> all_of(const ArmSamples& samples, Arm arm);
 /// By round: the median of the other engine over that of `arm`.
 std::vector<double> peer_over(const ArmSamples& samples, Arm arm);
 
-/// The steps of one schedule.
 struct ScheduleSteps {
   std::string schedule;
   ArmSamples seconds = {};    ///< of the slowest rank
   ArmSamples processor = {};  ///< seconds of processor time of all ranks
-  std::string wrong = {};     ///< why there are no numbers: an arm and what is wrong with its gradients; empty: nothing
+  std::string wrong = {};     ///< why there are no numbers: an arm, and the error of its gradients; empty: none
   bool bits_equal = true;     ///< whether all arms had the same bits in every round
 };
 
 /// A table with one row per schedule, in milliseconds: the median and the 95th percentile of each arm's steps, and the
-/// median of their processor time; and how many times as much the engine takes, with the least and the greatest of the
-/// rounds.
+/// median of their processor time. Then the ratios of the other engine, `engine`, to each of plumbline's arms: the
+/// median of the rounds, the least and the greatest.
 std::string to_table(const std::vector<ScheduleSteps>& schedules, const PeerEngine& engine);
 
-/// What is the same in all arms, and what is not. `version` is the engine's.
+/// The conditions that all arms share, and those in which they differ. `version` is the engine's, `mpi` names the MPI.
 std::string fairness_note(int ranks, int threads, int microbatches, const PeerEngine& engine,
                           const std::string& version, const std::string& mpi);
 

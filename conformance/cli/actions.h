@@ -1,4 +1,5 @@
-// What the subcommands execute once the command line is read and valid, if LibTorch is needed for it. No torch.
+// The subcommands that need LibTorch: the options of each, once they are valid, and the functions that execute them. A
+// member without a comment is the option of its name, which `plumbline SUBCOMMAND --help` explains. No torch.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +20,20 @@ struct RunCommand {
   bool list = false;
 };
 
-/// Of a program's step, of pipelined runs of cases, or of cases' own steps.
+/// Proves pipelined runs of cases, unless a flag below is set.
 struct ProveCommand {
   proof::CasesOptions cases;
   program::ProgramOptions program;
-  bool of_program = false;  ///< --program is given, and the claim is that of `cases`
-  bool whole_step = false;  ///< --claim step: of cases, without a schedule
+  bool of_program = false;  ///< --program: proves the step of `program`, by the claim of `cases`
+  bool whole_step = false;  ///< --claim step: proves the steps of the cases' unsplit models, without a schedule
 };
 
 struct MutantsCommand {
-  conformance::RunOptions runs;
-  std::string mutants = "*";
+  conformance::RunOptions runs;  ///< in which faults are injected
+  std::string mutants = "*";     ///< --mutant: patterns, see select_mutants()
   bool matrix = false, full = false, json = false;
   int killers = 2;
-  int random = 0;
+  int random = 0;  ///< the number of random faults; 0: not given
   std::filesystem::path report, record, recorded;
 };
 

@@ -40,7 +40,7 @@ const std::string& command_line();
 const std::string& program();
 /// The stored arguments without the program's name. Valid until the program ends.
 const std::vector<std::string>& arguments();
-/// The words of main(), where `plumbline help X` is `plumbline X --help`. Valid until the program ends.
+/// The arguments of main(), with `plumbline help X` changed to `plumbline X --help`. Valid until the program ends.
 std::vector<char*> with_help_last(int argc, char** argv);
 
 /// Replaces this process by the executable `name` in its folder; `words` begin with argv[0]. Throws InputError, which

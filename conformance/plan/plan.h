@@ -34,32 +34,32 @@ struct Selection {
   TransportKind transport_or_default() const { return transport.value_or(TransportKind::Threads); }
 };
 
-/// Where nothing says how many.
+/// Where neither the user nor a profile determines the number.
 inline constexpr int kDefaultRanks = 4;
 
 /// "2, 4, 8"
 std::string numbers_text(const std::vector<int>& numbers, std::string_view separator = ", ");
 
-/// Whose results stay in the report folder.
+/// The runs whose results stay in the report folder.
 enum class Keep { All, Failures };
 
 struct RunOptions {
   Selection selection;
   int microbatches = 0;             ///< 0: each case's own
   std::string mutant;               ///< its name; empty: none
-  int mutant_ranks = 1;             ///< that the mutant needs at least
+  int mutant_ranks = 1;             ///< the least number of ranks that the mutant needs
   std::string recompute = "never";  ///< see parse_recompute()
   engine::RematOptions remat;
-  std::string wire;            ///< words of transport::parse_wire(); empty: an ordinary one
+  std::string wire;            ///< words of transport::parse_wire(); empty: an ordinary wire
   std::string device = "cpu";  ///< where the ranks compute; or "cuda"
   std::string nccl;            ///< for transport::nccl::parse_library_choice()
-  std::string nccl_library;    ///< the name of what was found; empty without this transport
+  std::string nccl_library;    ///< the name of the library that was found; empty without this transport
   uint64_t seed = 1;
   double timeout_seconds = 60;
   bool throughput = false;  ///< measure the speed of schedules as well
   BackendSpec backend;
-  std::string launcher;                 ///< the option, which `backend` has taken over; empty: not given
-  std::vector<std::string> started_by;  ///< the launcher of which this process is a rank; empty: it is none
+  std::string launcher;                 ///< the option, parsed into `backend`; empty: not given
+  std::vector<std::string> started_by;  ///< the command of the launcher that started this process; empty: none did
   std::filesystem::path corpus;         ///< the user's folder of cases, to be added (corpus.h); empty: none
   std::filesystem::path report = "plumbline-report";
   bool resume = false;            ///< continue the interrupted run in `report`
@@ -87,17 +87,20 @@ struct RunPlan {
 /// The job of a group that has no cases yet.
 Job empty_job(const RunOptions& options, int ranks);
 
-/// A case that a schedule can never take is not planned under it: a case with a schedule of its own under another one,
-/// and those of why_never(). Any other run that is not possible is planned, with the reason.
+/// A case that has a schedule of its own runs under that alone, named "own", on as many ranks as it has. Another case
+/// is not planned under a schedule that it can never take (why_never()). Any other run that is not possible is planned,
+/// with the reason.
 ///
-/// The profiles core and nightly (named, or taken because neither case nor mutant is) run on 2, 4 and 8 ranks, as
-/// threads and over MPI where there is MPI. nightly runs all combinations; core runs rows (covering.h) that cover every
-/// possible pair of these kinds: a feature of cases (features.h) with a schedule; a case with a kind of schedule (one
-/// stage a rank, several, backwards in halves, several replicas), with a number of ranks, with a transport; a schedule
-/// with a number of ranks, with a transport. Everything else runs on 4 ranks as threads. Numbers of ranks, a transport
-/// or schedules that the user named are the only ones. The profile smoke has its own few runs (smoke.h); with schedules
-/// that the user named, every case of it under these. A case with its own schedule runs under that alone, named "own",
-/// on as many ranks as it has.
+/// If the user names schedules, numbers of ranks or a transport, only those are taken. Schedules from files that all
+/// have the same number of ranks run on that. Otherwise a profile (named, or core because neither case nor mutant is)
+/// runs on 2, 4 and 8 ranks (the profile ranks: on 1 to 8), as threads and over MPI where there is MPI; smoke, and runs
+/// without a profile, are on 4 ranks as threads.
+///
+/// smoke has its own few runs (smoke.h); with schedules that the user names, every case of it under these. nightly, and
+/// cases that the user names without a profile, run in all combinations. All else runs rows (covering.h) that cover
+/// every possible pair of some kinds (docs/corpus.md). In core these are a feature of cases (features.h) with a
+/// schedule; a case with a kind of schedule (one stage a rank, several, backwards in halves, several replicas), with a
+/// number of ranks, with a transport; a schedule with a number of ranks, with a transport.
 ///
 /// `processes`: how many processes mpirun has started; everything runs on them, over MPI if no transport is named.
 ///
@@ -111,7 +114,8 @@ RunPlan make_plan(const RunOptions& options, ModelFacts& models, std::optional<i
 std::vector<int> ranks_of_backend(std::vector<int> wanted, const Selection& selection, const BackendSpec& backend);
 
 /// Why `c` cannot run under a schedule of this kind, on whatever number of ranks, in one line; empty when it may: it
-/// trains and the schedule has no backward, or it writes buffers and the schedule has several replicas of the model.
+/// trains and the schedule has no backward, or it writes buffers or reads gradients of whole inputs and the schedule
+/// has several replicas of the model.
 std::string why_never(const reference::Case& c, const schedule::Schedule& schedule, ModelFacts& models);
 
 /// Why `c` cannot run under `schedule`, in one line; empty when it can: why_never(), its model has too few split

@@ -16,7 +16,6 @@ struct PlannedRun {
   bool operator==(const PlannedRun&) const = default;
 };
 
-/// The entry of the run in a job.
 inline JobCase job_case(const PlannedRun& run) { return {run.id.case_id, run.id.schedule, run.csv}; }
 
 }  // namespace plumbline::conformance

@@ -20,7 +20,7 @@ struct ProgramOptions {
   int ranks = 0;                  ///< 0: as many as the schedule needs for the stages
   bool mpi = false;               ///< ranks are processes, not threads
   std::string device = "cpu";     ///< where the ranks compute; or "cuda"
-  std::vector<std::string> launcher;  ///< that starts processes: words with a place {np}
+  std::vector<std::string> launcher;  ///< the command that starts processes, with {np} for their number
   std::filesystem::path inputs;       ///< a file with the batch; empty: the sample inputs, varied (batch.h)
   std::string loss;                   ///< as choose_loss() accepts it; empty: inferred
   /// The folder for results.safetensors, and a file with the expected results. Empty: not saved, not compared.

@@ -8,7 +8,6 @@
 
 namespace plumbline::program {
 
-/// How a program is cut.
 struct ProgramSplit {
   /// Cuts before or after modules: "layers.4" (the same as "layers.4:begin") or "layers.3:end". Excludes `stages`
   /// and `policy`.

@@ -13,8 +13,7 @@ namespace plumbline::cli {
 struct LoweringChoice {
   std::string by = "pytorch";  ///< or "engine"
   schedule::PytorchLowering pytorch;
-  /// Whether the user gave an option of PyTorch's lowering.
-  bool pytorch_knob_given = false;
+  bool pytorch_knob_given = false;  ///< the user gave an option of PyTorch's lowering
 
   /// Adds sends and receives to `compute`, a compute schedule whose stages are connected by `edges`. Throws InputError
   /// if an option of PyTorch's lowering is given with by == "engine", or if the lowering refuses the schedule.

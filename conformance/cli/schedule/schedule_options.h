@@ -12,10 +12,10 @@ namespace plumbline::cli {
 
 /// The user's choice: a schedule by name with its parameters, or a CSV file.
 struct ScheduleChoice {
-  std::string name;                                                     ///< of a schedule or of a .csv file
-  std::string dialect;                                                  ///< dialect of a file's text; empty: not given
+  std::string name;     ///< of a schedule or of a .csv file
+  std::string dialect;  ///< of a file's text, see schedule::parse_dialect(); empty: not given
   schedule::ScheduleRequest request = {.ranks = 0, .microbatches = 0};  ///< 0: not given; `name` is unused
-  int replicas = 1;    ///< data-parallel replicas of the schedule, each with its numbers
+  int replicas = 1;    ///< data-parallel replicas, each with the ranks and micro-batches of `request`
   bool shard = false;  ///< the replicas divide the parameters among them
 
   /// Whether `name` is a schedule's name and that schedule uses this field of a request; false for a file.

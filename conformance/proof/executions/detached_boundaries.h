@@ -9,8 +9,8 @@
 
 namespace plumbline::proof {
 
-/// The values that cross borders and the gradients that come back, under the keys of the engine's results. `recorder`
-/// must have recorded nothing.
+/// The terms of the values that cross stage boundaries and of their gradients, under the keys of the engine's results.
+/// `recorder` must have recorded nothing.
 ResultTerms run_detached_boundaries(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders,
                                     Recorder& recorder);
 

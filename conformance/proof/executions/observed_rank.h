@@ -1,5 +1,6 @@
-// Observes one rank of the runtime from outside: names the leaves, notes places, and reads the terms of the results.
-// The engine runs as always; the observer stands where faults of mutants stand (backend/fault.h), around them.
+// Observes one rank of the runtime from outside: names the leaves of terms, tells the recorder which action runs, and
+// reads the terms of the results. The observer is a fault (backend/fault.h) that changes nothing, so the engine runs as
+// always.
 #pragma once
 
 #include <map>
@@ -28,9 +29,8 @@ void name_state(Recorder& recorder, const split::StageState& state);
 /// The terms of the results that a proof compares: all but partial sums, norms and what hooks see.
 ResultTerms terms_of(Recorder& recorder, const reference::Results& results);
 
-/// A fault that changes nothing but what `inner` (a mutant's, or an empty one) changes, and fills `out`. Install it
-/// with run_case_on_rank() on the thread of the rank. The fault's transport is the caller's. All arguments must outlive
-/// the fault.
+/// Returns `inner` (a mutant's fault, or an empty one) with the observer around it, which fills `out`. Pass it to
+/// run_case_on_rank() on the thread of the rank. All arguments must outlive it.
 conformance::Fault observed(const conformance::Fault& inner, Recorder& recorder, RankTerms& out);
 
 }  // namespace plumbline::proof

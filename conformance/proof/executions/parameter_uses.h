@@ -20,13 +20,13 @@ class ParameterUses {
   ParameterUses(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& parameters,
                 const std::function<int(uint64_t)>& stage_of);
 
-  /// After the backward: the gradients by the uses in `stage`, by number of the parameter. Uses are summed in the order
+  /// After the backward: the gradients from the uses in `stage`, by index in `parameters`. Uses are summed in the order
   /// in which autograd delivered them.
   std::map<size_t, at::Tensor> gradients(int stage) const;
 
   /// The gradients of all uses, in an order that depends on the graph alone.
   std::vector<at::Tensor> all() const;
-  /// Those of another backward of the same graph, in the order of all().
+  /// The same uses with the gradients of another backward of the same graph, which are given in the order of all().
   ParameterUses with(std::span<const at::Tensor> gradients) const;
 
  private:

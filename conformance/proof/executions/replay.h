@@ -1,7 +1,8 @@
 // Replay: the terms of a micro-batch, made from those of another one without executing it.
 //
-// Hollow tensors have no values to ask for, so a model executes the same operators for all micro-batches of the same
-// sizes, on other rows. A large unsplit run (prove.h, on_shapes) therefore executes two of them and makes the others.
+// Hollow tensors (shapes/hollow_memory.h) have no numbers on which a model could branch, so it executes the same
+// operators for all micro-batches of the same sizes, on other rows. A large unsplit run (prove.h, on_shapes) therefore
+// executes two of them and makes the others.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +21,7 @@ namespace plumbline::proof {
 
 class Replay {
  public:
-  /// `computed`: all that was computed for a micro-batch; `rows`: its inputs and target, some of which may be
+  /// `computed`: all terms that were computed for a micro-batch; `rows`: its inputs and target, some of which may be
   /// undefined; `results`: hollow tensors that it made. The recorder, which recorded all of it, must outlive this
   /// object.
   Replay(Recorder& recorder, std::span<const Recorder::Computed> computed, std::span<const at::Tensor> rows,

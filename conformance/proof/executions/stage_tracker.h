@@ -18,7 +18,7 @@ class StageTracker : public capture::ModuleObserver {
   StageTracker(const torch::nn::Module& root, const std::vector<split::SplitPoint>& points,
                std::function<void(int stage)> begins);
 
-  /// A forward begins, in stage 0.
+  /// Call it before each forward, which begins in stage 0.
   void begin();
   /// The stage in which an autograd node with this sequence number was made, in the forward since begin().
   int stage_of(uint64_t sequence_number) const;

@@ -10,7 +10,7 @@
 namespace plumbline::proof {
 
 /// The terms of a run whose stages accumulate in these orders. Each micro-batch gives one gradient for every parameter
-/// and stage, the sum of the uses in that stage; a copy of a stage adds its micro-batches' in the order of its
+/// and stage, the sum of the uses in that stage; a copy of a stage adds those of its micro-batches in the order of its
 /// backwards; copies are added by ascending stage, then by ascending copy. `recorder` must have recorded nothing.
 RankTerms run_unsplit(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders,
                       Recorder& recorder);

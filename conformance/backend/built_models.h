@@ -8,7 +8,7 @@
 
 namespace plumbline::conformance {
 
-/// Models of this seed. Answers that take long are cached.
+/// The models have this seed. Slow answers are cached; why_not_partitioned() must get the same options in every call.
 std::unique_ptr<ModelFacts> built_models(uint64_t seed);
 
 }  // namespace plumbline::conformance

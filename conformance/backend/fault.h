@@ -33,8 +33,8 @@ struct FaultSite {
 
 /// An empty member changes nothing. A decorator must not outlive `inner` if it receives it by reference.
 struct Fault {
-  std::function<void(schedule::Schedule&)> schedule = {};
-  std::function<void(engine::EngineOptions&)> options = {};
+  std::function<void(schedule::Schedule&)> schedule = {};    ///< before the engine is made
+  std::function<void(engine::EngineOptions&)> options = {};  ///< after all of them are set
   std::function<engine::PipeSource(engine::PipeSource inner)> pipes = {};
   std::function<std::unique_ptr<engine::StageRunner>(int stage, const split::StageState& state,
                                                      std::unique_ptr<engine::StageRunner> inner)>
@@ -42,8 +42,8 @@ struct Fault {
   /// Installed by the caller of run_case_on_rank().
   std::function<std::unique_ptr<transport::Transport>(transport::Transport& inner)> transport = {};
   std::function<std::unique_ptr<reference::CaseSubject>(reference::CaseSubject& inner)> steps = {};
-  std::function<void(reference::SavedState&)> resumes = {};
-  std::function<void(reference::Results&)> results = {};
+  std::function<void(reference::SavedState&)> resumes = {};  ///< the state with which the case begins
+  std::function<void(reference::Results&)> results = {};     ///< of the rank, after the last step
 };
 
 }  // namespace plumbline::conformance

@@ -15,8 +15,9 @@ namespace plumbline::conformance {
 
 class RankProcess {
  public:
-  /// All ranks of `mpi`, which must outlive it, call it together. `nccl`: for parse_library_choice(); `device`: "cpu"
-  /// or "cuda". Throws Error if there is no such library or device.
+  /// All ranks of `mpi` call it together; `mpi` must outlive this object. `nccl`: the library, as
+  /// parse_library_choice() reads it; `device`: "cpu" or "cuda"; `timeout`: of each wait for other ranks. Throws Error
+  /// if there is no such library or device.
   RankProcess(transport::Transport& mpi, TransportKind kind, const std::string& nccl, const std::string& device,
               transport::Clock::duration timeout);
   ~RankProcess();

@@ -19,7 +19,7 @@ struct Feature {
 const std::vector<Feature>& features();
 
 /// Returns the names of the case's features in the order of features(). They follow from the fields of the case, from
-/// its model and from its list `features`; throws Error if that list has a name that features() lacks.
+/// its model and from its list `features`; aborts if that list has a name that features() lacks.
 std::vector<std::string> features_of(const reference::Case& c);
 
 /// Whether features_of(c) contains `name`; false for an unknown name.

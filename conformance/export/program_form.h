@@ -22,8 +22,8 @@ struct Program {
   bool training = true;
   split::Pipe pipe;
   std::vector<PortableStage> stages;  ///< the stages of `pipe`, in their order
-  int last =
-      0;  ///< the stage in which it ends (models::Model::exits_early); later ones are empty in `pipe` and `stages`
+  /// The stage in which the forward ends (models::Model::exits_early); later ones are empty in `pipe` and `stages`.
+  int last = 0;
 };
 
 /// One micro-batch of a step.
@@ -31,7 +31,8 @@ struct ProgramUse {
   int program = 0;                 ///< index in ProgramSet::programs()
   std::vector<at::Tensor> inputs;  ///< pieces of the batch's inputs; undefined: None
   Targets targets;
-  /// The factor of the micro-batch's mean loss: 1 for micro-batches of equal size, and for a sum.
+  /// The factor of the micro-batch's loss in training: the case's loss scale, times the micro-batch's weight in a mean,
+  /// which is 1 for micro-batches of equal size.
   double loss_weight = 1.0;
 };
 

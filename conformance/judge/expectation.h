@@ -1,5 +1,5 @@
-// The judge's expectations that do not come from the detached run. Bounded truth: float64 values of the whole model
-// with a running error bound for each element. Exact truth: the proof that every number of the case is exact.
+// The judge's expectations besides the oracles' results in the case's dtype. Bounded truth: values in float64 with a
+// running error bound for each element. Exact truth: the proof that every number of the case is exact.
 #pragma once
 
 #include <initializer_list>
@@ -23,7 +23,7 @@ struct Expectation {
 /// input-grad, grad, buffer, param.
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed, int samples = reference::kRoundingSamples);
 
-/// Likewise for the detached stages, executed in these orders: all kinds of results.
+/// The same for the detached stages, executed in these orders (reference/oracle/detached_run.h): all kinds of results.
 Expectation bounded_stages(const reference::Case& c, uint64_t seed, const reference::StageOrders& orders);
 
 /// Returns the reason why a number of an exact case may be inexact in the case's dtype; empty if all numbers are proven

@@ -25,15 +25,16 @@ struct Expectation;
 /// Not thread-safe. Keeps the results of the oracles, so that a judge of many cases takes much memory.
 class Judge {
  public:
-  /// `device`: where the detached run computes. On any but the CPU, the whole model holds it to bounds in place of
-  /// bits. `of_device`: the results come from a device, whichever that is.
+  /// `device`: where the detached run computes; if that is not the CPU, it is compared with the whole model within
+  /// bounds, not bit for bit. `of_device`: the backend computed its results on a device other than the CPU.
   explicit Judge(uint64_t seed, c10::Device device = c10::kCPU, bool of_device = false)
       : seed_(seed), device_(device), wide_bounds_(of_device || !device.is_cpu()) {}
 
   /// Judges the results of a case under one schedule, which determines the number of stages. `results` is keyed by
   /// result key. Only the kinds in `delivers` are compared, and these must be complete; empty: all kinds. The status is
-  /// Error if the oracles disagree, and Mistrusted if an exact case is not proven exact. Throws InputError for a name
-  /// that is not a result key, and if the model cannot be cut.
+  /// Error if the oracles disagree, Mistrusted if an exact case is not proven exact or most of its gradients are zero,
+  /// and Skipped if there is nothing to compare. Throws InputError for a name that is not a result key, and if the
+  /// model cannot be cut.
   ///
   /// Results of the detached run are cached by case id, number of micro-batches and order of accumulation, those of the
   /// whole model by case id and number of micro-batches: calls with equal id and number must pass the same case.
@@ -44,7 +45,7 @@ class Judge {
   /// if the model cannot be cut.
   std::string why_unbounded(const reference::Case& c, int stages) const;
 
-  /// The bytes of all results of a case under one schedule.
+  /// The size in bytes of all expected results of a case under one schedule.
   uint64_t expected_bytes(const reference::Case& c, const schedule::Schedule& schedule);
 
  private:

@@ -14,18 +14,19 @@ struct RunConditions {
   int ranks = 1;
   int microbatches = 0;  ///< 0: the number of the case; see with_microbatches()
   bool foreign = false;  ///< the backend is not our runtime: any subset of its ranks may have written files
-  /// Lists the kinds of results that the backend delivers, and decides on demote() for a foreign backend. Null: every
-  /// kind is delivered.
+  /// Lists the kinds of results that the backend delivers, and is passed to demote() for a foreign backend. Null: every
+  /// kind is delivered, and no case is demoted.
   const BackendDescription* backend = nullptr;
 };
 
 /// The result files of one run in `group`, the output folder of its job: the existing files of a foreign backend, also
-/// those of no rank, or one path for each rank of our runtime, whether or not the file exists.
+/// those that belong to no rank, or one path for each rank of our runtime, whether or not the file exists.
 std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group, const JobCase& item,
                                               const RunConditions& run);
 
 /// Merges and judges the files. The status is Error, with a one-line reason, if a file is missing, cannot be read, or
-/// belongs to no rank, and for any other exception; it is Skipped if a float64 case would be demoted to bounded truth.
+/// belongs to no rank, and for any other exception; it is Skipped if a case would be demoted to bounded truth, but has
+/// no bounds (Judge::why_unbounded()).
 Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, const RunConditions& run);
 
 }  // namespace plumbline::conformance

@@ -31,8 +31,9 @@ struct Compared {
 
 /// The factor that turns every element of `expected` into that of `actual`: up to `bound` in Bounded, where `expected`
 /// is F64; otherwise exactly or else up to a few roundings of the dtype (a third of a whole number is rounded). Nullopt
-/// if there is none with small terms (at most 64, or 1/n and n up to 4096), or if the tensors differ in shape, are not
-/// floating-point, or `expected` is all zeros and `actual` is not. All zeros in both have every factor and give 1.
+/// if there is none with small terms (at most 64, or 1/n and n up to 4096; less for few elements), or if the tensors
+/// differ in shape, are not floating-point, or `expected` is all zeros and `actual` is not. All zeros in both have
+/// every factor and give 1.
 std::optional<Factor> factor_between(const HostTensor& expected, const HostTensor& actual, CompareMode mode,
                                      const HostTensor* bound = nullptr);
 

@@ -50,8 +50,8 @@ TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas
 /// their folder cannot be read.
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c, int ranks);
 
-/// A file of results is read whatever the case expects up to this size, in bytes: far more than any case of the corpus
-/// has, and little enough for any machine.
+/// Files of results up to this size, in bytes, are read whatever the case expects: it is far more than any case of the
+/// corpus has, and little enough for any machine.
 constexpr uint64_t kUsualResultBytes = uint64_t{1} << 28;
 
 /// Reads the files of ranks, which are in `folder` or below; their sources are "rank 0" and so on. Throws Error, in one

@@ -28,9 +28,9 @@ std::vector<const Mutant*> select_mutants(const std::string& patterns);
 KillMatrix try_mutants(const std::vector<RunId>& runs, const std::vector<const Mutant*>& mutants, FaultRunner& runner,
                        const TryOptions& options);
 
-/// Checks that every mutant has exactly two different recorded killers, and that `killers` names no unknown mutant;
-/// that `each` of the two runs (1 or 2; of every other mutant the first) pass without a fault and kill the mutant in
-/// the recorded way. Returns one line for each violation.
+/// Checks that every mutant has exactly two different recorded killers, that `killers` names no unknown mutant, and
+/// that `each` (1 or 2) of the two runs pass without a fault and kill the mutant in the recorded way. If `each` is 1,
+/// the run is the first for one mutant, the second for the next. Returns one line for each violation.
 std::vector<std::string> recorded_problems(const Killers& killers, FaultRunner& runner, int each);
 
 }  // namespace plumbline::conformance

@@ -19,6 +19,7 @@ namespace plumbline::conformance {
 
 using Hooks = std::function<TransportHooks(const FaultSite& site)>;
 
+/// A mutant that decorates the transport of each rank with `hooks`, which is called once a rank.
 inline Mutant on_the_wire(std::string name, std::string what, Hooks hooks, std::vector<Need> needs = {}) {
   Mutant mutant{std::move(name), std::move(what), [hooks = std::move(hooks)](const FaultSite& site) {
                   Fault fault;
@@ -61,7 +62,7 @@ inline Hooks stale(Load load) {
   };
 }
 
-/// Some ranks learn of each copy that it has no gradient.
+/// Clears the flag in each CopyFlag message that `chosen` selects; `rank` sends the message to Message::peer.
 inline Hooks flags_cleared(bool (*chosen)(const Message& message, int rank)) {
   return [chosen](const FaultSite& site) {
     return TransportHooks{.send = [chosen, rank = site.rank](Message& message) {
@@ -70,12 +71,12 @@ inline Hooks flags_cleared(bool (*chosen)(const Message& message, int rank)) {
   };
 }
 
-/// Changes the gradients that arrive on a rank from the copies of earlier ranks (or also of later ones), given its own
-/// gradient of the same parameter.
+/// Calls `change` for each gradient of a copy that arrives on a rank. `own` is the gradient of the same parameter that
+/// this rank sent, `other` the one that arrived; `is_later`: it came from a rank with a higher number.
 inline Hooks copies_change(std::function<void(const at::Tensor& own, at::Tensor& other, bool is_later)> change) {
   return [change = std::move(change)](const FaultSite& site) {
-    // A rank sends its copy to another rank as the same number as it receives that rank's copy.
-    using Key = std::tuple<int, int64_t, int64_t>;  // rank, tag, number
+    // Two ranks exchange their copies: the send and the receive have the same peer, tag and number.
+    using Key = std::tuple<int, int64_t, int64_t>;  // peer, tag, number
     auto own = std::make_shared<std::map<Key, std::vector<std::byte>>>();
     return TransportHooks{.send =
                               [own](Message& message) {

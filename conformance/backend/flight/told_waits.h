@@ -11,10 +11,10 @@ namespace plumbline::conformance {
 /// The logs of ranks below the output folder `out`, by rank.
 transport::flight::Flights read_flights(const std::filesystem::path& out, int ranks);
 
-/// If a rank ended in a wait (or `killed`: all were, at a deadline of the supervisor), writes the page about it
-/// (flight_page() of who_waits.h), which is below `out`, and returns its first line and the page's path, as a clause to
-/// follow a reason: "; a cycle of waits: ... (see FILE)". Without `out`, which may be on another host, there is no
-/// page. Else returns nothing, as for a backend without logs.
+/// Returns who waited for whom, as a clause to follow a reason: "; a cycle of waits: ... (see FILE)". FILE is `page`,
+/// below `out`, to which it writes flight_page() (who_waits.h); the clause has no FILE if that fails or `out` does not
+/// exist, since it may be on another host. Returns "" if no rank waited, or if no wait ended at its deadline. `killed`:
+/// the supervisor killed all ranks at its own deadline, so that any wait counts.
 std::string told_waits(const transport::flight::Flights& flights, bool killed, const std::filesystem::path& out,
                        const std::filesystem::path& page);
 

@@ -17,7 +17,7 @@ using Specs = std::vector<microbatch::ChunkSpec>;
 /// Changes a batch whose inputs are divided according to `specs`; returns whether the batch is another one afterwards.
 using BatchChange = std::function<bool(const Specs& specs, models::Batch& batch)>;
 
-/// Whether inputs and targets are equal (same_bytes). Parts are not compared.
+/// Whether inputs and targets are equal (same_bytes). Batch::parts is not compared.
 inline bool same_batch(const models::Batch& a, const models::Batch& b) {
   return std::ranges::equal(a.targets, b.targets, same_bytes) && std::ranges::equal(a.inputs, b.inputs, same_bytes);
 }

@@ -19,7 +19,7 @@ enum class ResultKind {
   Partial,      ///< a parameter's gradient accumulated by `stage`, after the backward of `microbatch`
   InputGrad,    ///< the gradient of an input of the model for a micro-batch; `stage` does not apply
   HookCalls,    ///< the number of calls of a user's hook on a parameter or boundary value, by `stage` and `microbatch`
-  Accumulated,  ///< .grad of a parameter as the hook found it that runs after the accumulation of `microbatch`
+  Accumulated,  ///< .grad of a parameter, as found by a user's hook after the accumulation of `microbatch`
   Grad,         ///< the gradient of a parameter after a train or read step
   GradNorm,     ///< the norm of all gradients in an optimizer step, before clipping; a float64 scalar named "norm"
   Buffer,       ///< a buffer after the last step

@@ -21,8 +21,8 @@ inline void put(Results& results, const ResultKey& key, const at::Tensor& tensor
 }
 
 /// Whether boundaries, outputs and gradients are kept at each step: true if the case has no Optimizer step. A training
-/// run with an optimizer keeps only its losses, norms, the gradients of its Read steps, and its final parameters and
-/// buffers, which also reveal an earlier fault.
+/// run with an optimizer keeps only its losses, norms, the gradients of its Read steps, and its final parameters,
+/// buffers and optimizer state, which also reveal an earlier fault.
 inline bool keeps_details(const Case& c) {
   for (const Step& step : c.steps)
     if (step == StepKind::Optimizer) return false;

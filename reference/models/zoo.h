@@ -85,11 +85,11 @@ Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed)
 /// number counts Train and Eval steps only. Throws InputError as make_model() does, and for rows < 1.
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
 
-/// The same for a case, whose loss may ignore targets: in each row those from a random position on, never the first.
-/// From Case::data = 1 on, each number is another draw, in which the rows of an exact model's input differ in size: in
-/// inputs of -1 and +1 they become equal after one absolute value, so that micro-batches could be exchanged unnoticed.
-/// With Case::divided its `parts` are micro-batches with as many rows as torch.tensor_split gives them; micro-batch m
-/// of batch number `step` is the model's batch number step * Case::microbatches + m. Throws InputError as above, and if
+/// The same for a case. If its loss ignores targets, those of each row from a random position on are ignored, never the
+/// first. Each positive Case::data is another draw, in which the rows of an exact model's input differ in size:
+/// otherwise rows of -1 and +1 would be equal after one absolute value, and exchanged micro-batches would go unnoticed.
+/// With Case::divided, `parts` are micro-batches with as many rows as torch.tensor_split gives them; micro-batch m of
+/// batch number `step` is the model's batch number step * Case::microbatches + m. Throws InputError as above, and if
 /// targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 

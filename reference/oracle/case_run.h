@@ -46,10 +46,10 @@ class CaseSubject {
 
 /// Runs every step of the case on `subject`, whose parameters and buffers are those of `begin`, as is the optimizer's
 /// state. Batches are functions of (model, seed, number of the batch), where the number counts Train and Eval steps,
-/// also those before. Records `grad` after each train step (if keeps_details) and in each Read step, `grad-norm` in an
-/// Optimizer step that clips, `buffer` and `param` after the last step, and `optimizer-state` if the case saves it. Of
-/// several copies under one name, the first is recorded; a copy that differs from it, or lacks a gradient, is also
-/// recorded, under a name that no correct run has.
+/// those in Case::steps_before too. Records `grad` after each train step (if keeps_details) and in each Read step,
+/// `grad-norm` in an Optimizer step that clips, `buffer` and `param` after the last step, and `optimizer-state` if the
+/// case saves it. Of several copies under one name, the first is recorded; a copy that differs from it, or lacks a
+/// gradient, is also recorded, under a name that no correct run has.
 void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& results, const SavedState& begin = {});
 
 /// Whether a result is recorded as such a copy that differs from the first.

@@ -1,9 +1,9 @@
 // The second oracle: the stages of a Pipe run detached on one device, after PyTorch's DetachExecutor.
 //
-// Every value that crosses a border is detached and made a leaf. Every stage has a separate copy of a shared parameter
-// and one accumulator for it, and sums its micro-batches in a given order. So this oracle executes the same
-// floating-point operations in the same order as a correct runtime, without schedule, engine or transport, and results
-// must agree bit for bit. The oracle itself is checked against the whole model (whole_model.h).
+// Every boundary value is detached and made a leaf. Every stage has a separate copy of a shared parameter and one
+// accumulator for it, and sums its micro-batches in a given order. So this oracle executes the same floating-point
+// operations in the same order as a correct runtime, without schedule, engine or transport, and results must agree bit
+// for bit. The oracle itself is checked against the whole model (whole_model.h).
 #pragma once
 
 #include <optional>
@@ -40,12 +40,12 @@ class DetachedObserver {
   virtual void holds(const split::StageState& state) = 0;
 };
 
-/// Runs the case with orders.size() stages and records every kind of result; if !keeps_details(c), only loss, buffer
-/// and param. `dtype`: the precision, instead of the case's (for bounded truth, with rounding errors injected by an
-/// interposer). Throws InputError if the model cannot be cut into so many stages, and Error for orders that omit or
-/// repeat a micro-batch or contain one that does not exist. `device`: where the stages compute; the model is captured
-/// on the host. Backwards may be missing if the case has no Train step. With several copies no forward may write a
-/// buffer, since the copies' buffers would differ. `observer` may be null.
+/// Runs the case with orders.size() stages and records every kind of result; if !keeps_details(c), only those that
+/// keeps_details() names. `dtype`: the precision, instead of the case's (for bounded truth, with rounding errors
+/// injected by an interposer). Throws InputError if the model cannot be cut into so many stages, and Error for orders
+/// that omit or repeat a micro-batch or contain one that does not exist. `device`: where the stages compute; the model
+/// is captured on the host. Backwards may be missing if the case has no Train step. With several copies no forward may
+/// write a buffer, since the copies' buffers would differ. `observer` may be null.
 ///
 /// Each step runs all forwards, stage after stage, then all backwards from the last stage to the first. A runtime
 /// interleaves them to hold less memory, but a stage's forwards depend only on its own earlier forwards, and its

@@ -10,18 +10,18 @@
 namespace plumbline::reference {
 
 /// Divides `batch` into `parts` micro-batches as torch.tensor_split does; a replicated or undefined input goes to each.
-/// A batch that the user divided has its own parts. In a case with input_gradients, if `training`, the floating-point
-/// inputs of each micro-batch are leaves that require gradients, except in a case with whole_gradients: then they are
+/// A batch that the user divided has its own parts. If `training`, the floating-point inputs of a micro-batch for which
+/// requires_gradients() holds are leaves that require gradients, except in a case with whole_gradients: then they are
 /// views of the inputs of `batch`.
 std::vector<models::Batch> divide(const Case& c, const models::Model& model, const models::Batch& batch, int parts,
                                   bool training);
 
-/// The batch with inputs that are leaves, those of floating point with gradients.
+/// The batch, its floating-point inputs replaced by detached leaves that require gradients.
 models::Batch with_leaves(const models::Batch& batch);
 
-/// The gradient from which the backward of a loss of `chunk` begins: the loss scale, times, for a mean over the batch,
-/// the micro-batch's share of the elements of the mean, times the number of micro-batches. `chunk` may be the whole
-/// batch.
+/// The gradient from which the backward of a loss of `chunk` begins: the loss scale. For a mean over the batch it is
+/// multiplied by the micro-batch's share of the elements of the mean and by the number of micro-batches. `chunk` may be
+/// the whole batch.
 double loss_weight(const Case& c, const models::Model& model, const models::Batch& chunk, const models::Batch& batch);
 
 }  // namespace plumbline::reference

@@ -1,5 +1,5 @@
-// What a training run saves and another resumes from: tensors under canonical names, which no split into stages shows
-// in.
+// The state that a training run saves and from which another resumes. The canonical names of its tensors do not depend
+// on the split into stages.
 #pragma once
 
 #include <map>
@@ -24,10 +24,10 @@ SavedState saved_state(const Case& c, uint64_t seed);
 /// Copies the saved parameters and buffers into `model`; an empty state changes nothing.
 void load(const SavedState& state, models::Model& model);
 
-/// The model with which the first step of a case begins.
+/// The model with which the first step of a case begins; `state` is that of saved_state().
 models::Model model_of(const Case& c, uint64_t seed, const SavedState& state);
 
-/// The same training as one run: the steps before, gradients dropped, then the steps.
+/// The same training as one run: the steps of Case::steps_before, a ZeroGrad, then the steps of Case::steps.
 Case uninterrupted(Case c);
 
 /// The number of the first batch of a case for models::make_batch(): the number of batches in Case::steps_before.

@@ -12,7 +12,7 @@ namespace plumbline::reference {
 
 struct WholeModelOptions {
   /// Runs micro-batches in ascending order, accumulating gradients; otherwise the whole batch at once (one forward, one
-  /// backward).
+  /// backward), except in a case with LossSpec::equal_weights or Case::divided.
   bool by_microbatch = true;
   /// Runs in this precision instead of that of the case (float64 for bounded truth): converts floating-point
   /// parameters, buffers, inputs and targets.
@@ -24,9 +24,9 @@ struct WholeModelOptions {
   bool absolute_values = false;
 };
 
-/// Records output, loss and input-grad (by_microbatch only), grad, buffer, param and optimizer-state; no hook-calls. If
-/// !keeps_details(c), as keeps_details() says. Throws InputError as make_model(), make_batch() and stage_points()
-/// do.
+/// Records output, loss and the input-grad of a micro-batch (by_microbatch only), the input-grad of a batch, and what
+/// run_case() records; no result of a stage. If !keeps_details(c), only those that keeps_details() names. Throws
+/// InputError as make_model(), make_batch() and stage_points() do.
 Results run_whole_model(const Case& c, uint64_t seed, const WholeModelOptions& options = {});
 
 }  // namespace plumbline::reference

@@ -17,7 +17,7 @@
 // Complex numbers count as pairs. They may be added and conjugated; conjugation and lazy negation are left out of the
 // run, since a bound of a number bounds the negated one. Their products subtract, and are not accepted.
 //
-// Checked is every floating-point tensor that an operator reads or returns, in forward and backward and in the
+// The run measures every floating-point tensor that an operator reads or returns, in forward and backward and in the
 // accumulation into .grad: its largest absolute value (for a mean also the sum that it divides), whether all values are
 // integers times the quantum, and whether the argument holds for the call. For a sum of products that means: the call
 // reads and returns numbers >= 0, and subtracts only numbers <= 0. Operators that move data may carry negative numbers.

@@ -15,8 +15,8 @@
 namespace plumbline::models {
 
 struct IdentityTest {
-  int loss_degree = 0;  ///< the total degree of a loss; of an output or a value between stages it is not higher
-  int64_t values = 0;   ///< from which each leaf is drawn
+  int loss_degree = 0;  ///< the total degree of a loss; that of an output or a boundary value is not higher
+  int64_t values = 0;   ///< the number of whole numbers from which each leaf is drawn
 };
 
 /// Whether a model of the zoo is one of polynomial.cc.
@@ -28,12 +28,12 @@ inline constexpr int kPolynomialDegree = 8;
 /// The largest whole number among the leaves of a polynomial model, such that all its sums are exact in that dtype.
 int64_t largest_leaf(reference::Dtype dtype);
 
-/// What a case's results say about other polynomials; nullopt if its results are no polynomials of its leaves, or
-/// these are not independent and uniform.
+/// The identity test that a run of the case makes. Nullopt if its results are no polynomials of its leaves, or if the
+/// leaves are not independent and uniform.
 std::optional<IdentityTest> identity_test(const reference::Case& c);
 
-/// The probability, at most, that a nonzero polynomial of that total degree is 0 where each of its variables is drawn
-/// uniformly, and independently, from `values` numbers; after `draws` independent draws 0 each time.
+/// An upper bound of the probability that a nonzero polynomial of that total degree is 0 in each of `draws` independent
+/// draws, in which each variable is drawn uniformly and independently from `values` numbers.
 double pass_bound(int degree, int64_t values, int draws = 1);
 
 }  // namespace plumbline::models

@@ -35,7 +35,7 @@ struct ExactParameters {
 void set_exact_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed,
                           const ExactParameters& exact);
 
-/// All whole numbers, uniform from -max to max; independent of each other.
+/// All parameters are independent whole numbers, uniform from -max to max.
 void set_uniform_parameters(torch::nn::Module& module, reference::Dtype dtype, uint64_t seed, int64_t max);
 
 /// The name of the random stream for the value `what` of batch number `step`.

@@ -39,7 +39,7 @@ class Part : public torch::nn::Module {
  public:
   Part(int64_t width, Activation activation);
   at::Tensor forward(const at::Tensor& x);
-  /// Combines x and `other` first; if `other` is undefined, skips the meeting.
+  /// Combines x and `other` first, unless `other` is undefined.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& other, Meeting meeting);
   const Linear& fc() const { return *fc_; }
   /// Sets how the part begins, before parameters are set.

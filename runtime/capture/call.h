@@ -63,7 +63,7 @@ decltype(auto) call(Child& child, Arguments&&... arguments) {
   return module.forward(std::forward<Arguments>(arguments)...);
 }
 
-/// Marks a stage border in forward: a capture records a split marker. Outside a capture it does nothing.
+/// Marks the end of a stage in forward: a capture records a split marker. Outside a capture it does nothing.
 void pipe_split();
 
 }  // namespace plumbline::capture

@@ -6,8 +6,8 @@
 // strong reference would change the behaviour of LibTorch's factories and keep every activation alive.
 //
 // Forward runs once, on the given inputs, with gradients enabled. Afterwards the buffers, the parameters and the
-// default random generator are restored, also after an exception. A capture is a RandomTurn: captures on several
-// threads run one after another, and none may be made inside another capture or turn.
+// default random generator are restored, also after an exception. A capture is a RandomTurn (random_turn.h): captures
+// on several threads run one after another, and none may be made inside another capture or turn.
 //
 // A forward that cannot be captured faithfully is refused by a CaptureError that names the operator and the module: a
 // number read from a tensor, a custom autograd Function or requires_grad_() in forward, memory shared behind autograd's

@@ -28,7 +28,7 @@ concept HoldsModule = requires(Part& part) { static_cast<torch::nn::Module&>(*pa
 /// A model and its loss function as one module, with the children "module" and, if the loss function is a module,
 /// "loss_fn" (the loss function may be any other callable). Derive a class and connect the two in its forward():
 ///
-///   struct Regression : plumbline::LossWrapper<torch::nn::Sequential, torch::nn::MSELoss> {
+///   struct Regression : plumbline::capture::LossWrapper<torch::nn::Sequential, torch::nn::MSELoss> {
 ///     using LossWrapper::LossWrapper;
 ///     at::Tensor forward(const at::Tensor& x, const at::Tensor& target) {
 ///       return loss(plumbline::call(module, x), target);
@@ -70,7 +70,7 @@ class TrivialLossMark {
   virtual ~TrivialLossMark() = default;
 };
 
-/// Computes loss_fn(module(x), targets). The only output is the loss, so no loss spec is needed.
+/// Computes loss_fn(module(x), targets). The only output is the loss, so find_loss() needs no LossMark.
 template <class Model, class LossFunction>
 class TrivialLossWrapper : public LossWrapper<Model, LossFunction>, public TrivialLossMark {
  public:

@@ -1,4 +1,4 @@
-// CUDA through a LibTorch that was not linked with it: its library is loaded when a run asks for a device.
+// CUDA without linking LibTorch's library for it, which is loaded when a run asks for a device.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -18,12 +18,13 @@ void require_cuda();
 /// "cpu", or "cuda": its first device, after require_cuda().
 c10::Device device_named(const std::string& name);
 
-/// What computes, for a report: "NVIDIA H200, driver 580.159.04, CUDA 13.0". Call after require_cuda().
+/// The device, its driver and CUDA's version, for a report: "NVIDIA H200, driver 580.159.04, CUDA 13.0". Call after
+/// require_cuda().
 std::string describe_cuda();
 
-/// This thread as a rank that computes on a device: LibTorch's current device and stream are the rank's, and autograd
-/// runs backwards on this thread, as on the CPU, instead of one thread that all ranks of a device share. The destructor
-/// waits for the device and restores the thread.
+/// Makes this thread a rank that computes on a device: LibTorch's current device and stream are the rank's, and
+/// autograd runs backwards on this thread, as on the CPU, instead of one thread that all ranks of a device share. The
+/// destructor waits for the device and restores the thread.
 class ComputesOn {
  public:
   /// `device`: its number; `compute`: a stream on it, which must outlive this object.

@@ -2,8 +2,9 @@
 // overlap.
 //
 // After PyTorch's register_custom_function (torch.distributed.pipelining.schedules): a function can replace every kind
-// of action except SEND, RECV and WAIT_SEND, or a group as a whole. Unlike there, every computation must be executed
-// exactly once, by the stage's own runner or by another runner, so the engine executes the schedule that was validated.
+// of action except SEND, RECV, WAIT_SEND, OFFLOAD and RELOAD, or a group as a whole. Unlike there, every computation
+// must be executed exactly once, by the stage's own runner or by another runner, so the engine executes the schedule
+// that was validated.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -69,15 +69,16 @@ namespace plumbline::engine {
 class Engine {
  public:
   /// Throws InputError for a schedule of another number of ranks, a schedule whose fields contradict one another, a
-  /// custom function in place of a transfer, and invalid `options.remat`. Every rank creates its engine with the same
-  /// schedule, options and model. `transport` must outlive the engine.
+  /// custom function for a transfer, OFFLOAD or RELOAD, invalid `options.remat`, and a device with which
+  /// `options.remat` or OFFLOAD cannot be combined. Every rank creates its engine with the same schedule, options and
+  /// model. `transport` must outlive the engine.
   Engine(transport::Transport& transport, schedule::Schedule schedule, PipeSource source, EngineOptions options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   /// One forward and backward of a batch; only the forward without a loss function. On the rank of stage 0 the
   /// gradients of inputs that are leaves and require gradients are added to their .grad, not divided by the number of
-  /// micro-batches; of a replicated input that is their sum. Each rank passes the same batch:
+  /// micro-batches; for a replicated input, they are summed over the micro-batches. Each rank passes the same batch:
   /// stage 0 reads the inputs, the last stage the targets, and other stages only shapes. Throws InputError if the batch
   /// cannot be divided (chunk.h), or if the schedule does not fit the model (another number of stages, violations of
   /// check.h with the model's edges); Error, TimeoutError or PeerError if an action or a transfer fails. Gradients are

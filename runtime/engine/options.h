@@ -68,8 +68,8 @@ struct EngineOptions {
   /// Makes this rank's store for a schedule with OFFLOAD. Empty: file_store().
   MakeStore store;
   /// Where the stages compute. They are captured on the host; the parameters, buffers and constants of this rank's
-  /// stages are then moved there. The batch must be there already, and the transport must accept
-  /// messages in such memory. Not together with `remat`, OFFLOAD, and random state that travels (SplitOptions).
+  /// stages are then moved there. The batch must be there already, and the transport must accept messages in such
+  /// memory. Not together with `remat`, OFFLOAD, and random state that travels (SplitOptions).
   c10::Device device = c10::kCPU;
   /// The limit of each single wait, for a message or for offloaded activations.
   transport::Clock::duration timeout = std::chrono::seconds(60);

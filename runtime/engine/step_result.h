@@ -13,8 +13,8 @@ namespace plumbline::engine {
 struct StepTimes {
   double begin = 0, end = 0;
   double busy = 0;  ///< inside forwards (loss included) and backwards (whole or in halves) of this rank's stages
-  double waiting =
-      0;  ///< blocked until a message arrived or a send completed, excluding sums over copies and gathered parameters
+  /// Blocked until a message arrived, a send completed or a RELOAD ended; not for sums over copies or for gathers.
+  double waiting = 0;
 };
 
 /// A rank's part of the results of a step.

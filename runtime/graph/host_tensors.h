@@ -7,8 +7,8 @@
 
 namespace plumbline::graph {
 
-/// LibTorch conjugates and negates lazily, by a bit of a view, whose memory holds the other numbers. Returns the
-/// tensor, or a copy without such a bit.
+/// LibTorch conjugates and negates lazily: it sets a bit of a view and leaves the memory unchanged. Returns the tensor,
+/// or a copy without such a bit.
 inline at::Tensor with_own_values(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
 
 /// Complex numbers as pairs of real ones along a new last dimension, since files hold no complex ones; any other tensor

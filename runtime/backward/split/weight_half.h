@@ -17,7 +17,7 @@ struct WeightPart {
   bool is_tree = false;
 };
 
-/// Groups the nodes of P into parts.
+/// Groups the nodes of P (cut.h) into parts.
 class WeightParts {
  public:
   /// `walk` must be the walk of the whole graph before the cut.

@@ -2,7 +2,7 @@
 //
 //   std::shared_ptr<Huge> model;
 //   {
-//     const plumbline::MetaDeviceScope on_meta;
+//     const plumbline::capture::MetaDeviceScope on_meta;
 //     model = std::make_shared<Huge>(config);
 //   }
 //

@@ -12,8 +12,8 @@ namespace plumbline::capture::pt2 {
 
 struct TreeSpec {
   std::string type;  ///< "builtins.dict" and the like; empty for a leaf
-  std::vector<std::string>
-      keys;  ///< one for each child if the spec's context is a list of as many strings; otherwise empty
+  /// One for each child if the spec's context is a list of as many strings; otherwise empty.
+  std::vector<std::string> keys;
   std::vector<TreeSpec> children;
 
   bool is_leaf() const { return type.empty(); }

@@ -24,8 +24,8 @@ class ActivationStore {
  public:
   virtual ~ActivationStore() = default;
 
-  /// Copies a block into the store. `bytes` is a contiguous tensor of bytes. Returns when it may be freed. The block is
-  /// not in the store yet, or was dropped. Throws Error if there is no room.
+  /// Copies a block into the store, which must not hold it. `bytes` is a contiguous tensor of bytes; it may be freed
+  /// when this function returns. Throws Error if there is no room.
   virtual void write(const StoredBlock& block, const at::Tensor& bytes) = 0;
 
   /// Returns a copy of the block in new memory of the device from which it came. The block must be in the store.

@@ -20,13 +20,13 @@ namespace plumbline::engine {
 /// A tensor whose memory can be taken away; sizes, strides and dtype stay.
 class SavedValue {
  public:
-  /// `tensor` must be the only user of its TensorImpl that this class may change; `version` is the counter of changes
-  /// in place that the user's tensors of that memory have in common.
+  /// This class removes the storage from the TensorImpl of `tensor`, so nothing else may use this TensorImpl while the
+  /// memory is away. `version`: the counter of in-place changes that all tensors of the memory share.
   SavedValue(at::Tensor tensor, const c10::VariableVersion& version)
       : tensor_(std::move(tensor)), version_(version), saved_version_(version.current_version()) {}
 
-  /// Throws Error while the memory is away, and if it has changed in place since it was saved: autograd makes that
-  /// check only where it holds the tensor itself.
+  /// Throws Error while the memory is away, and if it has changed in place since the tensor was saved: autograd checks
+  /// this only for tensors that it holds itself.
   at::Tensor get() const;
 
   /// Null if the memory is away, or the tensor has none (a sparse one).
@@ -60,7 +60,7 @@ class SavedValues {
   };
 
   void add(const std::shared_ptr<SavedValue>& value) { values_.push_back(value); }
-  /// Those that a node still keeps.
+  /// The values that a node still keeps.
   std::vector<std::shared_ptr<SavedValue>> alive();
   void clear() { values_.clear(); }
 

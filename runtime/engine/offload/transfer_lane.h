@@ -24,8 +24,8 @@ class TransferLane {
   /// Begins `work` after all earlier transfers; returns its number. Does not block.
   uint64_t begin(std::function<void()> work);
 
-  /// Waits until transfer `number` and all before it have ended. Throws the first error of a transfer, and TimeoutError
-  /// with `what`.
+  /// Waits until transfer `number` and all before it have ended. Throws the first error of any transfer, after which no
+  /// other is executed, and TimeoutError with `what`.
   void wait(uint64_t number, const transport::Deadline& deadline, const transport::WaitContext& what);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace plumbline::engine {
 
-/// `actions` is this rank's lowered list. In the order in which a Step posts them; linear in the number of messages.
+/// Returns the messages in the order in which a Step posts them, in linear time. `actions` is this rank's lowered list.
 transport::Traffic step_traffic(const EngineContext& context, const Plan& plan,
                                 std::span<const schedule::Action> actions);
 

@@ -32,8 +32,8 @@ std::vector<ParameterCopies> parameter_copies(const std::map<int, split::StageSt
                                               const std::vector<split::SharedParameter>& shared,
                                               const schedule::Schedule& schedule);
 
-/// The tags of messages about copies: the largest of the transport, from first() to before end(). Each stage has tags
-/// of its own, since ranks may take up their common stages in different orders.
+/// The tags of messages about copies: the transport's largest tags, from first() to before end(). Each stage has tags
+/// of its own, since ranks may execute the actions of their common stages in different orders.
 class CopyTags {
  public:
   CopyTags(int64_t max_tag, int stages) : first_(max_tag - count(stages)), end_(max_tag) {}

@@ -32,7 +32,7 @@ class ParameterShards {
   void finish_gather(const transport::Deadline& deadline);
   /// Whether some parts are missing and no exchange has begun.
   bool is_sharded() const { return sharded_; }
-  /// After an error: the transport has withdrawn all transfers.
+  /// Call after an error, when the transport has withdrawn all transfers.
   void abandon() noexcept { pending_.clear(); }
 
  private:

@@ -28,7 +28,7 @@ class GraphStage : public StageRunner {
   /// `graphs` are the captures of the stage, one per distinct shape of micro-batch, bound to one state; `variants[m]`
   /// is the index of the capture for micro-batch m. `random` is read at each forward and must outlive this object.
   /// `partitions`, if not null, run in place of the graphs whenever gradients are recorded. A stage that draws random
-  /// numbers runs its forward in a RandomTurn.
+  /// numbers runs its forward in a RandomTurn (random_turn.h).
   GraphStage(int stage, const std::vector<const graph::Graph*>& graphs, std::vector<int> variants,
              const RandomContext& random, const RecomputeOptions& recompute = {},
              std::unique_ptr<PartitionedStage> partitions = nullptr);

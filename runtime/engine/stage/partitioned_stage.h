@@ -36,7 +36,7 @@ class PartitionedStage {
   /// Returns the partition for inputs with these strides, and makes it if the layout or the set of parameters that
   /// require a gradient is new; throws InputError as the constructor does. Null if the stage has nothing to
   /// differentiate. The pointer is valid until the next call; completed runs keep the data that their backward needs.
-  /// Must not be called inside a RandomTurn.
+  /// Must not be called inside a RandomTurn (random_turn.h).
   partition::PartitionedGraph* of(int variant, std::span<const at::Tensor> inputs);
 
   /// Indexed by variant: one line about the partition that the constructor made, equal on ranks with the same choice.

@@ -13,8 +13,7 @@ namespace plumbline::capture {
 /// restored, also after an exception.
 ///
 /// `inputs` are in the order of graph.inputs; every used attribute must hold a tensor. Throws InputError if the number
-/// of inputs differs, and Error with the node's text if a kernel throws. Must not be called inside a RandomTurn
-/// (random_turn.h): the run is one.
+/// of inputs differs, and Error with the node's text if a kernel throws. Not for use in a RandomTurn (random_turn.h).
 void annotate(graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
 }  // namespace plumbline::capture

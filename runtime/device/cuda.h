@@ -18,8 +18,7 @@ void require_cuda();
 /// "cpu", or "cuda": its first device, after require_cuda().
 c10::Device device_named(const std::string& name);
 
-/// The device, its driver and CUDA's version, for a report: "NVIDIA H200, driver 580.159.04, CUDA 13.0". Call after
-/// require_cuda().
+/// The device for a report: "NVIDIA H200, driver 580.159.04, CUDA 13.0". Call after require_cuda().
 std::string describe_cuda();
 
 /// Makes this thread a rank that computes on a device: LibTorch's current device and stream are the rank's, and

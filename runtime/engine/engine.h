@@ -69,9 +69,8 @@ namespace plumbline::engine {
 class Engine {
  public:
   /// Throws InputError for a schedule of another number of ranks, a schedule whose fields contradict one another, a
-  /// custom function for a transfer, OFFLOAD or RELOAD, invalid `options.remat`, and a device with which
-  /// `options.remat` or OFFLOAD cannot be combined. Every rank creates its engine with the same schedule, options and
-  /// model. `transport` must outlive the engine.
+  /// custom function for a transfer, OFFLOAD or RELOAD, and invalid options (remat, device). Every rank creates its
+  /// engine with the same schedule, options and model. `transport` must outlive the engine.
   Engine(transport::Transport& transport, schedule::Schedule schedule, PipeSource source, EngineOptions options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -5,11 +5,10 @@
 
 namespace plumbline::graph {
 
-/// Moves the constants of `graph` and of its branches to `device`. Calls that create tensors (zeros, arange, rand, ...)
-/// then create them on `device`, calls that move a tensor to the host or to meta move it to `device`, and autocast
-/// regions apply there. Parameters and buffers are left to the caller, who binds those of a stage's state. A call with
-/// a tensor argument and no device keeps following that argument. Throws InputError for a call that reads or sets the
-/// host's random state.
+/// Moves the constants of `graph` and of its branches to `device`. Calls that create tensors (zeros, arange, ...) then
+/// create them there, calls that move a tensor to the host or to meta move it there, and autocast regions apply there.
+/// The caller binds parameters and buffers. A call with a tensor argument and no device keeps following that argument.
+/// Throws InputError for a call that reads or sets the host's random state.
 void move_to(Graph& graph, c10::Device device);
 
 /// The tensors as they are, or copies on the host of those that are not; leaves that require gradients stay such.

@@ -22,7 +22,7 @@ double bytes_while_running(schedule::Schedule schedule, schedule::StepCosts cost
   double most = 0;
   auto& actions = schedule.ranks[0];
   actions[actions.size() - 2].overlaps_next = true;
-  costs.group_time = [&](std::span<const schedule::Action>, double sum) {
+  costs.group_time = [&](const schedule::StepCosts&, std::span<const schedule::Action>, double sum) {
     most = std::max(most, allocated_bytes());
     return sum;
   };

@@ -80,11 +80,10 @@ schedule::StepCosts costs_of(const SimulateCommand& command, int stages, double 
   costs.links.buffers = command.buffers;
   costs.first_stage_defers = command.defer;
   if (command.hidden > 0) {
-    costs.group_time = schedule::hiding_shorter(costs, command.hidden);
+    costs.group_time = schedule::hiding_shorter(command.hidden);
   } else if (command.overlap != 1) {
-    costs.group_time = [factor = command.overlap](std::span<const schedule::Action>, double sum) {
-      return factor * sum;
-    };
+    costs.group_time = [factor = command.overlap](const schedule::StepCosts&, std::span<const schedule::Action>,
+                                                  double sum) { return factor * sum; };
   }
   return costs;
 }

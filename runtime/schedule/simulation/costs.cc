@@ -107,18 +107,15 @@ double time_of(const StepCosts& costs, std::span<const Action> members) {
   double sum = 0;
   for (const Action& member : members) sum += time_of(costs, member);
   if (members.size() == 1 || !costs.group_time) return sum;
-  const double time = costs.group_time(members, sum);
+  const double time = costs.group_time(costs, members, sum);
   require_duration(time, "a group");
   return time;
 }
 
-GroupTime hiding_shorter(const StepCosts& costs, double share) {
-  StepCosts times;
-  times.durations = costs.durations;
-  times.first_stage_defers = costs.first_stage_defers;
-  return [times, share](std::span<const Action> members, double sum) {
+GroupTime hiding_shorter(double share) {
+  return [share](const StepCosts& costs, std::span<const Action> members, double sum) {
     double forward = 0;
-    for (const Action& member : members) forward += member.type == ActionType::F ? time_of(times, member) : 0;
+    for (const Action& member : members) forward += member.type == ActionType::F ? time_of(costs, member) : 0;
     return sum - share * std::min(forward, sum - forward);
   };
 }

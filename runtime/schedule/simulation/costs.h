@@ -63,8 +63,10 @@ struct Skip {
   std::optional<double> weight_part = {};
 };
 
-/// Returns the time of a group, finite and at least 0, given its members and the sum of their times.
-using GroupTime = std::function<double(std::span<const Action> members, double sum)>;
+struct StepCosts;
+
+/// Returns the time of a group, finite and at least 0, given its members and the sum of their times by `costs`.
+using GroupTime = std::function<double(const StepCosts& costs, std::span<const Action> members, double sum)>;
 
 struct StepCosts {
   std::vector<Durations> durations = {Durations{}};  ///< one for all stages or one per stage
@@ -100,9 +102,8 @@ double time_of(const StepCosts& costs, const Action& action);
 double time_of(const StepCosts& costs, std::span<const Action> members);
 
 /// The time of a group whose forwards and backwards overlap: the longer of the two sums, and of the shorter the part
-/// that is not hidden, 1 - `share` of it; 0 <= share <= 1. Copies the members' times from `costs`, without its
-/// group_time: later changes of `costs` have no effect.
-GroupTime hiding_shorter(const StepCosts& costs, double share);
+/// that is not hidden, 1 - `share` of it; 0 <= share <= 1.
+GroupTime hiding_shorter(double share);
 
 /// The link from one rank to another: that of Links::of_ranks, else Links::all.
 const Link& link_of(const StepCosts& costs, int from_rank, int to_rank);

@@ -86,8 +86,7 @@ TEST(Groups, HideTheShorterSide) {
   StepCosts costs;
   costs.durations = {{.forward = 1, .input = 1, .weight = 1}};
   const auto makespan = [&](double share) {
-    costs.group_time = {};
-    costs.group_time = hiding_shorter(costs, share);
+    costs.group_time = hiding_shorter(share);
     return simulate_step(schedule, {}, costs).timeline.makespan;
   };
   EXPECT_EQ(makespan(0), 9) << "1 + 3 + 3 + 2";

@@ -262,7 +262,7 @@ TEST(Simulation, AGroupWaitsForAllItsMembersNeeds) {
   schedule.ranks[0][1].overlaps_next = true;
   EXPECT_EQ(begin_of(1), 4) << "when 1B0 is there";
   EXPECT_EQ(simulate_step(schedule, chain_edges(2), costs).timeline.makespan, 12);
-  costs.group_time = [](std::span<const Action> members, double sum) {
+  costs.group_time = [](const StepCosts&, std::span<const Action> members, double sum) {
     EXPECT_EQ(members.size(), 2u);
     return sum / 2;
   };

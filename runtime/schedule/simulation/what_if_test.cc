@@ -5,6 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/simulation_oracle.h"
+#include "runtime/schedule/text/csv.h"
 
 namespace plumbline::schedule {
 namespace {
@@ -57,6 +58,15 @@ TEST(WhatIf, SensitivitySaysWhatMatters) {
   EXPECT_NEAR(sensitivity({.stage = 1, .kind = {}, .factor = 1.01}), 72.0 / 75, 1e-9);
   EXPECT_NEAR(sensitivity({.stage = 0, .kind = {}, .factor = 1.01}), 3.0 / 75, 1e-9);
   EXPECT_EQ(sensitivity({.stage = 0, .kind = I, .factor = 1.01}), 0) << "there is none";
+}
+
+TEST(WhatIf, GroupsTakeTheScaledTimes) {
+  const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0B2\r\n", "grouped");
+  StepCosts costs = times({times(1, 1, 1)});
+  costs.group_time = hiding_shorter(1);
+  const WhatIf result = what_if(schedule, {}, costs, {{.stage = {}, .kind = F, .factor = 3}}).front();
+  EXPECT_EQ(result.before, 7) << "1 + 2 + 2 + 2: the backwards hide the forwards";
+  EXPECT_EQ(result.after, 11) << "3 + 3 + 3 + 2: the forwards hide the backwards";
 }
 
 TEST(WhatIf, Refuses) {

@@ -174,7 +174,7 @@ RandomStep random_step(std::mt19937& random) {
   costs.links.buffers = up_to(1) == 0 ? 0 : 1 + up_to(2);
   costs.first_stage_defers = up_to(1) == 0;
   if (up_to(1) == 0) {
-    costs.group_time = [](std::span<const schedule::Action> members, double sum) {
+    costs.group_time = [](const schedule::StepCosts&, std::span<const schedule::Action> members, double sum) {
       return static_cast<double>((static_cast<int>(sum) + 1) / 2 + static_cast<int>(members.size()) - 2);
     };
   }

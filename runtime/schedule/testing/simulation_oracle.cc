@@ -255,7 +255,7 @@ SlowStep slow_step(const schedule::Schedule& compute, const std::vector<schedule
                   std::to_string(a.stage) + "," + std::to_string(a.microbatch) + "@" + std::to_string(r);
               if (a.type == F) held_from[key] = now;
             }
-            if (rank.doing.size() > 1 && costs.group_time) time = costs.group_time(rank.doing, time);
+            if (rank.doing.size() > 1 && costs.group_time) time = costs.group_time(costs, rank.doing, time);
             result.busy[r] += time;
             rank.until = now + time;
             moved = true;

@@ -187,7 +187,7 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
   command
       ->add_option(
           "--wire", options->wire,
-          "Make the transport worse on purpose: slow delays every send and reads its memory as late as it may, "
+          "Make the transport worse on purpose: slow begins every send a random time later and reads its memory then, "
           "poison fills receive buffers with NaN until they are waited for, shuffle changes the order between "
           "pairs of ranks; a correct backend passes as before")
       ->type_name("slow,poison,shuffle");

@@ -1,5 +1,6 @@
 #include "runtime/text/shell_words.h"
 
+#include <cstring>
 #include <utility>
 
 #include "runtime/error.h"
@@ -13,7 +14,9 @@ std::vector<std::string> shell_words(const std::string& line, const std::string&
   char quote = 0;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+    const bool is_escape = c == '\\' && i + 1 < line.size() &&
+                           (quote == 0 || (quote == '"' && std::strchr("$`\"\\", line[i + 1]) != nullptr));
+    if (is_escape) {
       word += line[++i], in_word = true;
     } else if (quote != 0) {
       if (c == quote)

@@ -6,8 +6,8 @@
 
 namespace plumbline {
 
-/// Splits a line into words as a shell does, without expansion. A backslash escapes any character, also in double
-/// quotes. Throws InputError, which begins with `option` and ": ", for a quote that is not closed.
+/// Splits a line into words as a POSIX shell does, without expansion. Throws InputError, which begins with `option` and
+/// ": ", for a quote that is not closed.
 std::vector<std::string> shell_words(const std::string& line, const std::string& option);
 
 }  // namespace plumbline

@@ -70,7 +70,7 @@ class AdverseWire : public ForwardingTransport {
       if (bytes > 0) std::memset(data, 0xff, bytes);
       data = receive.arrived.data();
     }
-    receive.inner = inner_.irecv(data, bytes, peer, tag);
+    receive.inner = guarded([&] { return inner_.irecv(data, bytes, peer, tag); });
     return request;
   }
 
@@ -78,7 +78,7 @@ class AdverseWire : public ForwardingTransport {
     begin_due_sends();
     if (request.empty()) return true;
     Operation& operation = operations_.at(request, rank());
-    if (!operation.begun || !inner_.test(operation.inner)) return false;
+    if (!is_complete(operation)) return false;
     complete(request, operation);
     return true;
   }
@@ -89,10 +89,10 @@ class AdverseWire : public ForwardingTransport {
     // A blocked rank must still begin its other sends, for which a peer may be waiting.
     while (sends_waiting_ > 0) {
       begin_due_sends();
-      if (operation.begun && inner_.test(operation.inner)) return complete(request, operation);
+      if (is_complete(operation)) return complete(request, operation);
       if (sends_waiting_ > 0) std::this_thread::sleep_for(kPause);
     }
-    inner_.wait(operation.inner, deadline, context);
+    guarded([&] { inner_.wait(operation.inner, deadline, context); });
     complete(request, operation);
   }
 
@@ -104,13 +104,28 @@ class AdverseWire : public ForwardingTransport {
   }
 
  private:
+  /// When the inner transport throws, its own operations are withdrawn; the sends that have not begun must be, too.
+  template <class Call>
+  auto guarded(const Call& call) {
+    try {
+      return call();
+    } catch (...) {
+      withdraw();
+      throw;
+    }
+  }
+
+  bool is_complete(Operation& operation) {
+    return operation.begun && guarded([&] { return inner_.test(operation.inner); });
+  }
+
   Clock::duration random_delay() {
     return std::chrono::microseconds(std::uniform_int_distribution<int64_t>(0, kLongestDelay.count())(random_));
   }
 
   void begin(Operation& send) {
+    send.inner = guarded([&] { return inner_.isend(send.source, send.bytes, send.peer, send.tag); });
     send.begun = true;
-    send.inner = inner_.isend(send.source, send.bytes, send.peer, send.tag);
   }
 
   void begin_due_sends() {

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "runtime/error.h"
 #include "runtime/testing/refusal.h"
 #include "runtime/testing/spawn.h"
 #include "runtime/transport/collectives.h"
+#include "runtime/transport/forwarding_transport.h"
 
 namespace plumbline::transport {
 namespace {
@@ -121,6 +123,30 @@ TEST(AdverseWire, ShuffleChangesTheOrderBetweenPairsOnly) {
       EXPECT_GT(overtaken, 0);
       EXPECT_LT(overtaken, kTries);
     }
+  });
+}
+
+/// A medium that fails at the first receive.
+class Broken : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  Request isend(const void*, size_t, int, int64_t) override { return ++sends, Request(); }
+  Request irecv(void*, size_t, int, int64_t) override { throw Error("the medium failed"); }
+
+  int sends = 0;
+};
+
+TEST(AdverseWire, AfterAnErrorNoSendBeginsThatWasWaiting) {
+  with_ranks(1, [](Transport& inner) {
+    Broken broken(inner);
+    const std::unique_ptr<Transport> wire = adverse_wire(broken, {.slow = true}, 3);
+    std::vector<uint8_t> data = filled(8, 1);
+    for (int i = 0; i < 20; ++i) wire->isend(data.data(), data.size(), 0, i);
+    EXPECT_EQ(testing::failure<Error>([&] { wire->irecv(data.data(), data.size(), 0, 99); }), "the medium failed");
+    const int begun = broken.sends;
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // all are due
+    wire->isend(data.data(), data.size(), 0, 20);
+    EXPECT_EQ(broken.sends, begun);
   });
 }
 

@@ -4,8 +4,10 @@
 // receive buffer past the buffer's end before it reports the truncation. It also means that a receive can be withdrawn
 // without MPI_Cancel. The cost is one copy of messages below the eager limit; larger ones wait at the sender until they
 // are matched in any case.
-#include <unistd.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -13,6 +15,7 @@
 
 #include "runtime/error.h"
 #include "runtime/transport/errors.h"
+#include "runtime/transport/machine/own_cores.h"
 #include "runtime/transport/mpi/mpi.h"
 #include "runtime/transport/mpi/mpi_common.h"
 #include "runtime/transport/polling.h"
@@ -47,13 +50,17 @@ MPI_Datatype wide_datatype(size_t bytes, int block) {
   return wide;
 }
 
-int ranks_on_this_host(MPI_Comm comm) {
+/// How long a rank polls, by the ranks on this host and the cores on which any of them may run.
+Clock::duration polling_on_this_host(MPI_Comm comm) {
   MPI_Comm host;
   check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
   int ranks = 0;
   MPI_Comm_size(host, &ranks);
+  std::array<unsigned char, CPU_SETSIZE> usable = {};
+  for (const int core : own_cores()) usable[core] = 1;
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, usable.data(), CPU_SETSIZE, MPI_UNSIGNED_CHAR, MPI_MAX, host), "MPI_Allreduce");
   MPI_Comm_free(&host);
-  return ranks;
+  return polling_time(ranks, std::ranges::count(usable, 1));
 }
 
 class MpiTransport final : public Transport {
@@ -67,7 +74,7 @@ class MpiTransport final : public Transport {
     // MPI guarantees at least 32767.
     max_tag_ = (found ? *static_cast<int*>(bound) : 32767) - kReservedTags;
     sleep_precisely();
-    polling_ = polling_time(ranks_on_this_host(comm_), sysconf(_SC_NPROCESSORS_ONLN));
+    polling_ = polling_on_this_host(comm_);
   }
 
   ~MpiTransport() override {

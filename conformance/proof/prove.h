@@ -25,11 +25,11 @@ struct ProofOptions {
   engine::RematOptions remat = {};
   /// Constructs the fault of each rank; empty: none.
   std::function<conformance::Fault(const conformance::FaultSite&)> fault = {};
-  transport::Clock::duration timeout = std::chrono::seconds(60);
+  transport::Clock::duration timeout = std::chrono::seconds(60);  ///< the longest wait for one message
   /// On hollow tensors (shapes/): nothing is computed, and nothing takes memory, whatever its size. The case's model
   /// and batches must be hollow.
   bool on_shapes = false;
-  /// Values between stages are compared too. Not on shapes; needs a model that the detached stages can cut.
+  /// Values between stages are compared too, which needs a model that the detached stages can cut. Ignored on shapes.
   bool boundaries = true;
   /// Called with all terms, the expected results, and those that each rank delivered; not if the engine stopped.
   std::function<void(const Terms& terms, const ResultTerms& expected, const std::vector<RankTerms>& found)> examine =
@@ -51,18 +51,18 @@ struct Proof {
   std::string why;                     ///< one line; empty if proven
   std::vector<Difference> differ;      ///< all results whose terms differ, in the order in which a run produces them
   ResultTerms results;                 ///< the expected terms
-  Log log;                             ///< of the engine's ranks
-  size_t terms = 0;                    ///< of both runs, each once
-  std::vector<std::string> constants;  ///< what the results take by content: leaves without a name
-  bool counted = false;                ///< whether it was checked that no operator is executed too often
+  Log log;                             ///< of all ranks of the engine
+  size_t terms = 0;                    ///< the number of different terms in both runs
+  std::vector<std::string> constants;  ///< types of the constants (memory.h) on which results depend, sorted
+  bool counted = false;                ///< whether operators executed too often would refute; false with recomputation
   int64_t happened = 0;                ///< the number of changes that the fault made
 };
 
 /// "PROVEN NAME: 40 results", "REFUTED NAME: why"; a proof of the same sum also counts the results in another order.
 std::string line_of(const Proof& proof, const std::string& name);
 
-/// Runs the case on the engine, one thread a rank, and unsplit, and for the values between stages detached. Throws
-/// InputError, with the reason, for a case that a proof does not take (why_not_provable()).
+/// Runs the case on the engine with one thread for each rank, then unsplit, and for the values between stages as
+/// detached stages. Throws InputError, with the reason, for a case that a proof does not take (why_not_provable()).
 Proof prove(const reference::Case& c, const ProofOptions& options);
 
 /// Why no proof takes the case, in one line; empty if one does.

@@ -5,8 +5,8 @@
 
 namespace plumbline::proof {
 
-/// The case with `microbatches` micro-batches (0: its own) and as many rows in each as before, so that any number will
-/// do: a proof needs no expected numbers, and data are functions of the row.
+/// The case with `microbatches` micro-batches (0: its own) and at least as many rows in each as before. A proof needs
+/// no expected numbers, and data are functions of the row, so that any number will do.
 inline reference::Case scaled(reference::Case c, int microbatches) {
   if (microbatches == 0) return c;
   const int times = (microbatches + c.microbatches - 1) / c.microbatches;

@@ -20,11 +20,11 @@ class Wire {
   /// From rank, to rank, tag.
   using Channel = std::tuple<int, int, int64_t>;
 
-  /// nullopt: bytes that are no value.
+  /// Stores the value of the channel's next message; nullopt: its bytes have no known value.
   void post_send(const Channel& channel, std::optional<Value> value);
-  /// The number of the channel's next receive.
+  /// Returns the number of the channel's next message to receive.
   size_t post_receive(const Channel& channel);
-  /// The value of message `number`, which has arrived.
+  /// Removes and returns the value of message `number`, which has arrived.
   std::optional<Value> take(const Channel& channel, size_t number);
 
  private:
@@ -36,8 +36,8 @@ class Wire {
   std::map<Channel, Messages> channels_;
 };
 
-/// Decorates `inner`: values of `memory` are sent, and what arrives gets the value that was sent. All three must
-/// outlive the decorator.
+/// Decorates `inner` of the rank with this memory: the value of the bytes that are sent goes over `wire`, and becomes
+/// the value of the bytes that arrive. All three must outlive the decorator.
 std::unique_ptr<transport::Transport> recording_transport(transport::Transport& inner, Memory& memory, Wire& wire);
 
 }  // namespace plumbline::proof

@@ -17,17 +17,18 @@ using Executions = std::vector<const TracedTensor*>;
 
 class Labels {
  public:
-  /// `rows[m]` is the number of rows of micro-batch m. `refuse` makes a cause of a sentence that goes on after the name
-  /// of the operator that reads or writes.
+  /// `rows[m]` is the number of rows of micro-batch m. `refuse` returns a type that is not separable; its text is the
+  /// cause, without the subject, the operator that reads or writes.
   Labels(std::vector<int64_t> rows, std::function<RowType(const std::string&)> refuse);
 
-  /// Not separable if the labels of the whole batch, cut to the rows of a micro-batch, are not the micro-batch's.
+  /// The type of a value. It is not separable if the labels of the whole batch, cut to the rows of a micro-batch, are
+  /// not the micro-batch's.
   RowType read(const Executions& tensors);
-  /// Not separable elements are written if the sizes are not those that the type asks for.
+  /// Labels the elements of a value: as `type` says, or not separable if their sizes are not those that it asks for.
   void write(const Executions& tensors, const RowType& type);
-  /// An execution's input: slices along `dim` are the rows from `first_row` on.
+  /// Labels an execution's input: its slices along `dim` are the rows from `first_row` on.
   void write_rows(size_t execution, const TracedTensor& tensor, int dim, int first_row);
-  /// Memory without content.
+  /// The memory of the tensors has no content any more.
   void forget(const Executions& tensors);
 
   /// `type` for tensors of these sizes: a replicated value that was repeated as often as there are rows has rows.
@@ -35,7 +36,7 @@ class Labels {
 
  private:
   struct Label {
-    int32_t what, power;
+    int32_t what, power;  ///< a row's number, kAnyRow or a kind of value (labels.cc); an index in powers_
   };
   struct Storage {
     size_t element_size = 0;
@@ -58,7 +59,7 @@ class Labels {
   std::vector<Power> powers_ = {{}};
 };
 
-/// The only dimension whose size differs between executions; -1 if there is none, -2 if there are several.
+/// The only dimension whose size differs between executions; -1: none; -2: several, or other numbers of dimensions.
 int dim_of_rows(const Executions& tensors);
 
 }  // namespace plumbline::proof

@@ -33,14 +33,15 @@ struct OperatorCall {
 
 struct Letters {
   std::vector<std::string> operands, results;  ///< a letter for each dimension; of an undefined tensor empty
-  /// The results are divided by the sizes of these: the part of a result has the weight of its part of the dimension.
+  /// Letters of the dimensions by whose sizes the results are divided: a part of a result then has the weight that its
+  /// part of the dimension has.
   std::string averaged = {};
-  /// The other results are divided by this result, a sum (the count of a mean over targets): their parts have the
-  /// weights that the parts of this result have.
+  /// The index of a result by which the others are divided, a sum (the count of targets in a mean): their parts then
+  /// have the weights that the parts of this sum have.
   std::optional<size_t> divided_by_result = {};
-  /// The same for an operand, of which each part has its own.
+  /// The index of an operand by which the results are divided. Each part has an operand of its own.
   std::optional<size_t> divided_by_operand = {};
-  /// No result depends on these operands.
+  /// Indexes of operands on which no result depends.
   std::set<size_t> unread = {};
 };
 

@@ -1,5 +1,5 @@
-// The type of a value: what it is, in the step of the whole batch, to the values of the same place in the steps of the
-// micro-batches.
+// The type of a value: how the value in the step of the whole batch follows from the values at the same place in the
+// steps of the micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct Share {
   std::vector<Rational> parts;  ///< by micro-batch
 };
 
-/// The share of rows; others follow.
+/// The number of the share of rows, the first in StepTypes::shares (row_types.h).
 inline constexpr int kRows = 0;
 
-/// A product of shares: the exponent by number of share; none is 0.
+/// A product of powers of shares: the exponent, which is not 0, by the number of the share.
 using Power = std::map<int, int>;
 
 Power operator+(const Power& a, const Power& b);
@@ -43,7 +43,7 @@ struct RowType {
   Power power = {};
   int dim = 0;                     ///< of Rows
   std::vector<int32_t> rows = {};  ///< of Rows: the row of each slice; kAnyRow for all if the slices are equal
-  int cause = -1;                  ///< of NotSeparable
+  int cause = -1;                  ///< of NotSeparable: index in StepTypes::causes
 
   bool is(Kind other) const { return kind == other; }
 };

@@ -21,20 +21,20 @@ namespace plumbline::proof {
 struct Cause {
   std::string what;  ///< "aten::native_batch_norm of layers.2: nothing is claimed ..."
   std::string op, module;
-  size_t event = 0;
+  size_t event = 0;  ///< index in the traces
 };
 
 struct StepTypes {
-  std::map<std::string, RowType> losses, gradients;
+  std::map<std::string, RowType> losses, gradients;  ///< by name
   std::vector<Share> shares;
   std::vector<Cause> causes;
-  std::set<std::string> lemmas;  ///< of operators that were applied to rows or sums
-  size_t values = 0;             ///< results of operators
-  /// The causes that make the whole step another one: buffers that are updated, programs that part.
+  std::set<std::string> lemmas;  ///< the operators whose lemmas were used
+  size_t values = 0;             ///< the number of results of operators
+  /// Indexes of the causes that make the whole step another one: buffers that are updated, programs that part.
   std::vector<int> everywhere;
 };
 
-/// `rows[m]` is the number of rows of micro-batch m; there are at least two.
+/// `parts[m]` is the trace of micro-batch m, and `rows[m]` its number of rows; there are at least two micro-batches.
 StepTypes row_types(const Trace& whole, const std::vector<const Trace*>& parts, const std::vector<int64_t>& rows);
 
 }  // namespace plumbline::proof

@@ -17,14 +17,14 @@ namespace plumbline::proof {
 
 enum class StepAnswer {
   Same,       ///< equal over the real numbers, for all contents of inputs and parameters
-  Differs,    ///< a loss or gradient is not separable, and the gradients of this run differ
-  Undecided,  ///< a loss or gradient was not shown to separate, but the gradients of this run agree
+  Differs,    ///< a loss has another weight than it needs, or the gradients or buffers of this run differ
+  Undecided,  ///< a loss or gradient was not shown to separate, but the gradients and buffers of this run agree
 };
 
 /// "same", "differs", "undecided".
 std::string_view answer_name(StepAnswer answer);
 
-/// By how much a micro-batch's loss must count, and does: the gradients of all micro-batches add up.
+/// The weight that a micro-batch's loss needs, and has, in the sum of the micro-batches' gradients.
 struct LossWeight {
   std::string loss;
   int microbatch = 0;
@@ -37,11 +37,11 @@ struct StepProof {
   std::string op, module;              ///< that is to blame, if an operator is
   std::vector<LossWeight> weights;     ///< of the first train step, or of the first that is not the same
   std::vector<std::string> gradients;  ///< the parameters whose gradients separate
-  size_t values = 0;                   ///< of all steps, that have a type
+  size_t values = 0;                   ///< the number of results of operators in all steps
   std::set<std::string> lemmas;        ///< the operators whose lemmas were used
-  /// In this run, in float64: how far the gradients of the whole batch, and the buffers after it, are from the sum of
-  /// the gradients of the micro-batches, as the engine weights them, and from the buffers after all of them. The norm
-  /// of the difference over the norm of the former.
+  /// The relative difference in this run, in float64, between the gradients and final buffers of the whole batch and
+  /// those of the micro-batches, whose gradients are summed as the engine weights them: the norm of the difference over
+  /// the norm of the whole batch's.
   double difference = 0;
 };
 

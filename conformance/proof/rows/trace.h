@@ -96,7 +96,7 @@ class Tracer : public capture::Interposer, public capture::ModuleObserver {
   std::vector<bool> has_value_;  ///< by storage: whether an operator or a leaf gave it content
   std::map<const torch::nn::Module*, std::string> names_;
   std::vector<std::string> inside_;       ///< the modules entered
-  std::map<uint64_t, std::string> from_;  ///< by autograd's sequence number: the module that was entered or left to
+  std::map<uint64_t, std::string> from_;  ///< by autograd's sequence number: the module from there on
 };
 
 }  // namespace plumbline::proof

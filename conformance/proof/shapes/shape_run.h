@@ -12,8 +12,8 @@
 
 namespace plumbline::proof {
 
-/// Whether a call is executed on shapes: one of its tensors is hollow, or it has none and makes some. Others, on
-/// numbers beside hollow tensors or a host's own tensors, run as always.
+/// Whether a call is executed on shapes: one of its tensors is hollow, or it has no tensors, and so makes new ones.
+/// Other calls have tensors with memory only, such as numbers, and run as always.
 bool is_hollow_call(std::span<const c10::IValue> arguments);
 
 class ShapeRun : public capture::Interposer {
@@ -24,8 +24,9 @@ class ShapeRun : public capture::Interposer {
   ShapeRun();
   ~ShapeRun() override;
 
-  /// That of a hollow call with this key, found once, on the meta device (runtime/capture/meta). Throws InputError for
-  /// an operator that asks for values or draws random numbers, and for one without a meta kernel or a shape rule.
+  /// The effect of hollow calls with this key, found once, on the meta device (runtime/capture/meta). Throws InputError
+  /// for an operator that asks for values, draws random numbers or changes the memory of a tensor, and for one without
+  /// a meta kernel or a shape rule.
   const Effect& effect(const std::string& key, const c10::OperatorHandle& op, std::span<const c10::IValue> arguments);
   /// Executes a hollow call.
   static void execute(const Effect& effect, const c10::OperatorHandle& op, torch::jit::Stack* stack);

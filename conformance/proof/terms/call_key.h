@@ -1,4 +1,4 @@
-// Call keys: the part that calls share which differ in the values of their tensors alone. Steps repeat their calls
+// Call keys: calls that differ in the values of their tensors alone have the same key. Steps repeat their calls
 // micro-batch by micro-batch, so the consequences of a key are found once.
 #pragma once
 

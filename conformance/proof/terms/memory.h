@@ -47,7 +47,7 @@ class Memory {
   /// The elements in `bytes` bytes from `data` on, in the order in which they lie there; nullopt if no tensor of this
   /// rank has them.
   std::optional<Value> read_bytes(const void* data, size_t bytes);
-  /// Bytes that arrived, with the value they have; nullopt: unknown.
+  /// Bytes that arrived, and their value, which is kept if they fill a storage; nullopt: unknown.
   void define_bytes(void* data, size_t bytes, const std::optional<Value>& value);
 
   /// The number of reads that had to make a constant of bytes in memory whose value had been known.
@@ -89,7 +89,7 @@ class Memory {
   Views views_;
   std::pmr::unsynchronized_pool_resource nodes_;  ///< of the maps: storages come and go with each operator
   std::pmr::unordered_map<const c10::StorageImpl*, Held> held_{&nodes_};
-  std::pmr::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_{&nodes_};  ///< the last that begins so
+  std::pmr::unordered_map<const std::byte*, const c10::StorageImpl*> by_address_{&nodes_};  ///< the latest one there
   size_t sweep_at_ = 4096;
   int64_t unseen_writes_ = 0;
 };

@@ -31,6 +31,7 @@ enum class Kind {
   Reserves,  ///< memory without content
 };
 
+/// `op`: the operator's name without its overload.
 Kind kind_of(std::string_view op);
 
 /// Equal numbers have equal texts.

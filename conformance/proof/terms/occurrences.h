@@ -23,17 +23,17 @@ struct Place {
 /// "stage 1, micro-batch 3 (B)"; empty if nothing applies.
 std::string to_string(const Place& place);
 
-/// Those of all ranks of a run. Thread-safe.
+/// The occurrences in all ranks of a run. Thread-safe.
 class Occurrences {
  public:
   /// `terms` must outlive this object.
   explicit Occurrences(const Terms& terms) : terms_(terms) {}
 
-  /// Term number `number` was computed there.
+  /// Term number `number` was computed at `place`.
   void note(size_t number, const Place& place);
   /// Where the lowest of the ranks that computed the term did so first; nowhere (Place()) if none did.
   Place first(const TermId& id) const;
-  /// Counts end there.
+  /// The largest count.
   static constexpr int kMostTimes = std::numeric_limits<uint16_t>::max();
   /// How often the term was computed inside of actions, at most kMostTimes.
   int times(const TermId& id) const { return times(terms_.number_of(id)); }

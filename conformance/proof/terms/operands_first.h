@@ -8,8 +8,8 @@
 
 namespace plumbline::proof {
 
-/// Calls visit(id, term) for `root` and all terms below it, but for those of which is_known(id) says that they were
-/// visited: `visit` must make it so.
+/// Calls visit(id, term) for `root` and all terms below it, except those for which is_known(id) is true. `visit` must
+/// make it true for its term.
 template <class IsKnown, class Visit>
 void visit_operands_first(const Terms& terms, const TermId& root, const IsKnown& is_known, const Visit& visit) {
   std::vector<std::pair<TermId, bool>> open = {{root, false}};  // with whether its operands were visited

@@ -27,13 +27,13 @@ struct Loops {
 };
 
 /// A digit of a position: position = sum of digit * weight, and each weight is at least the next one's times its size.
-/// Where the digits lie elsewhere, each has another weight.
+/// The same digits give a position in another list: sum of digit * other.
 struct Digit {
   int64_t size = 0, weight = 0, other = 0;
 };
 
-/// The positions elsewhere; `digits` by descending weight. nullopt if a position has no digits, or if no loops describe
-/// the result.
+/// The positions in the other list that have the same digits; `digits` by descending weight. nullopt if a position has
+/// no digits, or if no loops describe the result.
 std::optional<Loops> elsewhere(const Loops& loops, std::span<const Digit> digits);
 
 /// The loops that a text() of Picks tells; nullopt if it is a SHA-256.

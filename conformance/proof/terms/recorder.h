@@ -59,13 +59,13 @@ class Recorder : public capture::Interposer {
   /// Lists the terms that are computed from here on, in order; null: not any longer.
   void list_to(std::vector<Computed>* computed) { computed_ = computed; }
 
-  /// The action does what another one is for.
+  /// Notes that the present action did what another one is for.
   void note_misplaced(const std::string& what) { log_.misplaced.push_back(to_string(place_) + ": " + what); }
 
   Memory& memory() { return memory_; }
   Terms& terms() { return terms_; }
   Occurrences& occurrences() { return occurrences_; }
-  /// Whether hollow tensors have operators here.
+  /// Whether calls on hollow tensors are executed.
   bool on_shapes() const { return shapes_ != nullptr; }
   Log take_log();
 

@@ -62,7 +62,7 @@ class Terms {
   /// The term of an id that add() returned.
   Term at(const TermId& id) const;
   size_t size() const;
-  /// Terms have different numbers below numbers_end(), of which some may be free.
+  /// Each term has a number below numbers_end(). Not every number there is a term's.
   size_t number_of(const TermId& id) const;
   size_t numbers_end() const;
   TermId id_of(size_t number) const;
@@ -72,7 +72,7 @@ class Terms {
  private:
   struct Named {
     std::string op, attributes;
-    std::string bytes;  ///< with which those of its terms begin
+    std::string bytes;  ///< the beginning of the bytes whose hash is a term's id
     uint32_t number;    ///< in heads_
   };
   struct Node {
@@ -80,7 +80,7 @@ class Terms {
     uint32_t head, operand_count;
     size_t first_operand;
   };
-  /// Of the table of nodes: where a node is, and some bits of its id, so that most others need not be looked at.
+  /// An entry of a hash table: the index of a node, and bits of its id, which tell most other nodes apart from it.
   struct Slot {
     uint32_t number = UINT32_MAX, tag = 0;
     bool free() const { return number == UINT32_MAX; }

@@ -85,7 +85,7 @@ std::string attributes_of(const std::string& type, int64_t root_count, const Pic
 /// The inverse; nullopt for a choice that no loops describe, and for all elements.
 std::optional<Choice> choice_of(const std::string& attributes);
 
-/// "float32[2,3]"
+/// "f32[2,3]"
 std::string type_text(c10::ScalarType dtype, const Sizes& sizes);
 
 }  // namespace plumbline::proof

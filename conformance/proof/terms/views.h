@@ -1,4 +1,4 @@
-// Views: the choices that the views of one rank show, each computed once: micro-batches repeat them.
+// Views: the elements that the views of one rank choose, each choice computed once, since micro-batches repeat it.
 #pragma once
 
 #include <memory>

@@ -51,9 +51,9 @@ struct JobResult {
   std::string ending = {};  ///< "exited with code 1"
   std::string output = {};  ///< standard output without the events
   std::string errors = {};  ///< standard error
-  /// What this machine lacks for ranks, where they began nothing or their time was up; mostly empty.
+  /// What this machine lacks to run ranks, if the run failed without an event or timed out; mostly empty.
   std::string lack = {};
-  bool repeated_event = false;
+  bool repeated_event = false;  ///< a RepeatedEvent ended the run
   /// The first line of standard output in which other words precede an event, so that it is none; mostly empty.
   std::string hidden_event = {};
 };

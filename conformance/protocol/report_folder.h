@@ -66,13 +66,13 @@ std::string result_prefix(const JobCase& c);
 /// The result file of a rank for a case: OUT/SCHEDULE/ID/rank<R>.safetensors by default, where SCHEDULE is a name or,
 /// for a CSV file, the file name.
 std::filesystem::path result_path(const std::filesystem::path& out, const JobCase& c, int rank);
-/// What is in the folder of the case's results and has a name that begins and ends as theirs, in no order: the result
-/// files, and what stands in the place of such.
+/// The entries of the folder of the case's results whose names begin and end as those of result files, in no order:
+/// result files, and others such as folders, or "rank-1.safetensors".
 std::vector<std::filesystem::path> named_as_results(const std::filesystem::path& out, const JobCase& c);
 /// The existing result files of a case, by ascending rank. Empty if there are none.
 std::vector<std::filesystem::path> result_files(const std::filesystem::path& out, const JobCase& c);
-/// What is in the place of such files, "rank" and ".safetensors" with anything between them, and is of none of the
-/// `ranks`: by name, then by rank.
+/// The entries of named_as_results() that belong to none of the `ranks`: those without a rank, by name, then the
+/// others, by rank.
 std::vector<std::filesystem::path> stray_result_files(const std::filesystem::path& out, const JobCase& c, int ranks);
 /// Whether a file has the name of a result file: rank*.safetensors.
 bool is_result_file(const std::filesystem::path& file);

@@ -7,12 +7,12 @@
 
 namespace plumbline::conformance {
 
-/// In one line, that the temporary folder has less room than ranks and their launcher need: Open MPI's then wait for
-/// ever, without a word. Empty if there is enough.
+/// Says in one line that the temporary folder has less room than ranks and their launcher need; empty if it has enough.
+/// Without room, ranks of Open MPI wait for ever, and print nothing.
 std::string lack_of_room();
-/// Likewise, that a process may open fewer files.
+/// Says in one line that a process may open fewer files than ranks need; empty if it may open enough.
 std::string lack_of_open_files();
-/// Both, for JobResult::lack.
+/// Both in one line, for JobResult::lack.
 std::string lack_of_ranks();
 
 /// The reason of a failure in one line: what a rank printed behind "plumbline: ", else the first exception that it

@@ -52,8 +52,8 @@ class Guard {
   /// Blocks until the program ends.
   Ending wait();
 
-  /// Asks the program and its process group to end (SIGTERM), and returns at once. Only the first call does, and then
-  /// leave_all() does not: mpirun takes a second SIGTERM as an order to leave its files.
+  /// Asks the program and its process group to end (SIGTERM), and returns at once. They are asked once, by the first
+  /// call or by leave_all(): mpirun takes a second SIGTERM as an order to leave its files.
   void ask_to_end();
 
   /// Kills the program and all that it left, and returns when they are gone, or after kGrace + kLongestEnd.

@@ -1,4 +1,4 @@
-// Processes that have lost their parent and come to this one: what a program leaves that has killed its guard.
+// Orphans: processes that lost their parent and come to this one, as those of a program that has killed its guard.
 #pragma once
 
 #include <sys/types.h>

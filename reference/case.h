@@ -56,7 +56,7 @@ struct LossSpec {
   AuxiliaryLosses auxiliary = AuxiliaryLosses::None;
 };
 
-/// The divider of a train step's gradients by the number of micro-batches.
+/// The part that divides a train step's gradients by the number of micro-batches.
 enum class Division {
   Engine,  ///< the engine divides the sum over the micro-batches, before it is added to earlier gradients
   User,    ///< the user's loss function divides each loss; the engine divides nothing

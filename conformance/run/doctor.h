@@ -6,13 +6,13 @@
 
 namespace plumbline::conformance {
 
-/// The temporary folder, mpirun, more ranks than cores, LibTorch, CUDA, NCCL, Python. `nccl`: for
-/// transport::nccl::parse_library_choice(); only if it is not empty must there be one. Returns the exit code: 1 when a
-/// step failed.
+/// Examines the temporary folder, open files, mpirun, more ranks than cores, LibTorch, CUDA, NCCL and Python. `nccl`:
+/// for transport::nccl::parse_library_choice(); if it is not empty, a missing NCCL is a failure. Returns the exit code:
+/// 1 when a step failed.
 int examine_machine(const std::string& nccl, std::ostream& out);
 
-/// A backend as --backend names it, from its file to the first comparison of a result. Steps that depend on a failed
-/// one are not tried.
+/// Examines a backend as --backend names it, from its file to the first comparison of a result. Steps that depend on a
+/// failed one are not tried. Returns the exit code.
 int examine_backend(const std::string& given, std::ostream& out);
 
 }  // namespace plumbline::conformance

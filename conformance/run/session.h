@@ -33,14 +33,13 @@ class Session {
 
   /// Run `index` of the plan has begun.
   void begins(size_t index);
-  /// All ranks have written its files: judges them.
+  /// All ranks have written the run's files: judges them.
   void done(size_t index);
-  /// The recording of a model on one rank, which its other runs are compared with, is written: it must not change.
+  /// The recording of a model on one rank, with which its other runs are compared, is written: it must not change.
   void baseline_done(const std::string& model);
-  /// A backend has ended: no file of any case may have changed since that was done. One that has costs its case the
-  /// verdict.
+  /// A backend has ended: a run whose files have changed since it was done gets the status Error.
   void hold_to_seals();
-  /// The ranks ended, or were killed, while it ran.
+  /// The run gets this status without being judged (JobObserver::failed()).
   void failed(size_t index, Status status, const std::string& reason);
   void measured(const ThroughputRun& run);
   /// A line that the user sees above the progress.

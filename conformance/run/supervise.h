@@ -30,7 +30,7 @@ enum class Delivery { Results, Recording };
 
 /// Asks for the plan, then runs the supported cases. When the backend crashes, hangs, or prints an event that cannot be
 /// parsed, its case fails, its processes are killed, and it is started again with the remaining cases. Every case has
-/// one outcome, unless the backend does not start.
+/// one outcome, unless the backend does not start (again) or repeats an event.
 void supervise(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
                Delivery delivery = Delivery::Results);
 

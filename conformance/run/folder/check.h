@@ -35,7 +35,7 @@ struct CheckResult {
   int as_recorded = 0;
   /// How many runs it has beyond the profile.
   int beyond_profile = 0;
-  /// A LibTorch other than the run's, for one.
+  /// Remarks that are no problems, a line each: that the run had another LibTorch.
   std::vector<std::string> notes;
 };
 

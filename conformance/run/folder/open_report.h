@@ -12,7 +12,7 @@
 
 namespace plumbline::conformance {
 
-/// The description, or, without a name, that of the runtime in this process.
+/// Returns `backend`, with the name and version of the runtime in this process if it has no name.
 BackendDescription or_runtime(BackendDescription backend);
 
 /// The ids of the cases that can run: those of the corpus, or the backend's custom models.

@@ -1,4 +1,4 @@
-// What the result files of a case were when the backend said that it was done: they must not change any more, since the
+// The state of a case's result files when the backend said that the case was done. They must not change any more: the
 // verdict is about them, and `plumbline check` reads them again.
 #pragma once
 
@@ -17,7 +17,8 @@ class ResultSeal {
  public:
   using List = std::function<std::vector<std::filesystem::path>()>;
 
-  /// Looks at the files of `list`, in `folder` or below, and reads those of ordinary size once.
+  /// `list` returns the files of the case, in `folder` or below; why_broken() calls it again. Reads each file of
+  /// ordinary size once.
   ResultSeal(std::filesystem::path folder, List list);
 
   /// Why the files are not as they were, in one line that names the first one that was changed, removed or added; empty

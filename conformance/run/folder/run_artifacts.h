@@ -13,8 +13,8 @@
 namespace plumbline::conformance {
 
 struct RunArtifacts {
-  std::filesystem::path folder;
-  /// Of a case the expected files; of a custom model the existing ones.
+  std::filesystem::path folder;  ///< with the run's results, or with its recording of a custom model
+  /// The result files of a case (rank_files() in judge_files.h), or the existing files of a recording.
   std::vector<std::filesystem::path> files;
   /// Of the run on one rank with which a custom model's run is compared.
   std::vector<std::filesystem::path> baseline;
@@ -22,7 +22,7 @@ struct RunArtifacts {
 
 RunArtifacts artifacts_of(const PlannedRun& run, const ReportFolder& report, const BackendDescription& backend);
 
-/// `microbatches` as in with_microbatches().
+/// Judges the run by its files. `microbatches` as in with_microbatches().
 Finding judge_artifacts(const PlannedRun& run, int microbatches, const ReportFolder& report,
                         const BackendDescription& backend, Judge& judge);
 

@@ -19,7 +19,7 @@ struct RunRecord {
   uint64_t seed = 1;
   int microbatches = 0;  ///< replaces the number of each case; 0: keeps it
   std::string backend;
-  std::string describe;  ///< its description, as JSON; empty: it was not asked
+  std::string describe;  ///< the backend's description, as JSON; empty: it was not asked
   /// Everything else on which results depend: version, commit, mutant, recompute, ...
   std::vector<std::pair<std::string, std::string>> options;
   std::vector<PlannedRun> runs;
@@ -33,7 +33,7 @@ void write_run_record(const std::filesystem::path& path, const RunRecord& record
 /// InputError of one line that names the file, the place in it and the accepted values.
 RunRecord read_run_record(const std::filesystem::path& path);
 
-/// The first difference of `now` from `earlier`, for people: "--seed is 2, the interrupted run had 1"; empty when `now`
+/// The first difference of `now` from `earlier`, for people: "seed is 2, the interrupted run had 1"; empty when `now`
 /// can resume it.
 std::string difference(const RunRecord& earlier, const RunRecord& now);
 

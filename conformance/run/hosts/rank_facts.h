@@ -12,7 +12,7 @@ struct RankFacts {
   std::string host;
   std::string plumbline, libtorch, mpi;  ///< versions
   std::vector<int> cores;                ///< that this process may use, ascending
-  bool sees_folder = false;              ///< a file that rank 0 has made in its working folder
+  bool sees_folder = false;              ///< whether it sees a folder made in rank 0's working folder
   double clock_offset = 0;               ///< seconds by which its clock is ahead of rank 0's
   double clock_error = 0;                ///< half of the shortest round trip: the offset's uncertainty
 };
@@ -28,7 +28,7 @@ struct Link {
   double bandwidth = 0;  ///< bytes per second for large messages
 };
 
-/// Each returns its finding in one line. By rank; never empty.
+/// Each of these functions returns its finding in one line. `ranks` is indexed by rank, and not empty.
 std::string hosts_found(std::span<const RankFacts> ranks);
 /// Throws Error, which names the rank and its host, if the versions of two ranks differ.
 std::string versions_found(std::span<const RankFacts> ranks);

@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "conformance/proof/certificate.h"
 #include "conformance/proof/terms/normalisations.h"
 #include "conformance/proof/verify.h"
 #include "runtime/error.h"
+#include "runtime/io/temporary_folder.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::proof {
 namespace {
@@ -39,13 +42,11 @@ class ProveCases : public ::testing::Test {
 
   /// The exit code of a check of the certificate; the output is in `output_`.
   int verify(const nlohmann::json& certificate) {
-    const std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("plumbline-verified-" + std::to_string(getpid()) + ".json");
-    std::ofstream(path) << certificate;
+    const TemporaryFolder folder;
+    std::ofstream(folder / "c.json") << certificate;
     std::ostringstream out;
-    const int code = verify_certificate(path, out);
+    const int code = verify_certificate(folder / "c.json", out);
     output_ = out.str();
-    std::filesystem::remove(path);
     return code;
   }
 
@@ -139,6 +140,13 @@ TEST_F(ProveCases, ARefutedRunIsCertifiedAsSuch) {
 TEST_F(ProveCases, WhatCannotBeTakenIsSaid) {
   EXPECT_EQ(prove("clip,exact-mlp-sum", "gpipe"), 0) << output_;
   EXPECT_NE(output_.find("not taken 1: clip: the optimizer reads the norm"), std::string::npos) << output_;
+  EXPECT_EQ(verify(certificate_), 0) << output_;
+  nlohmann::json left = nlohmann::json::array();
+  for (const nlohmann::json& run : certificate_["runs"])
+    if (run["outcome"] == kNotTaken) left.push_back(run);
+  ASSERT_EQ(left.size(), 1U);
+  certificate_["runs"] = left;
+  testing::expect_part(testing::refusal([&] { verify(certificate_); }), "nothing can be confirmed");
   EXPECT_THROW(prove("clip", "gpipe"), InputError);
   EXPECT_THROW(prove("no-such-case", "gpipe"), InputError);
   EXPECT_THROW(prove("exact-mlp-sum", "gpipe", "copy-lost"), InputError);  // it has no shared parameter

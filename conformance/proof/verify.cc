@@ -12,6 +12,7 @@
 #include "conformance/proof/prove_cases.h"
 #include "conformance/proof/rows/step_cases.h"
 #include "conformance/report/context.h"
+#include "runtime/error.h"
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
 
@@ -98,6 +99,8 @@ int verify_certificate(const std::filesystem::path& path, std::ostream& out) {
     verify_runs(certificate, tally, out);
   else
     verify_steps(certificate, tally, out);
+  if (tally.confirmed.empty() && tally.differ == 0)
+    throw InputError(path.string() + ": nothing can be confirmed: it has no run that was taken");
   out << "\n";
   for (const auto& [outcome, count] : tally.confirmed) out << "confirmed " << count << ": " << outcome << "\n";
   if (tally.differ > 0) out << "not confirmed " << tally.differ << "\n";

@@ -157,7 +157,9 @@ ThroughputRun measure_throughput(const Backend& backend, const Job& job, const s
     running = &item;
     if (!event.done) return;
     try {
-      run.measured.push_back(read_throughput(item, event.index, job.ranks, out, run.steps.emplace_back()));
+      std::vector<double> steps;
+      run.measured.push_back(read_throughput(item, event.index, job.ranks, out, steps));
+      run.steps.push_back(std::move(steps));
       if (item.trace)
         run.measured.back().timeline =
             timeline_svg(measured_traces(item, event.index, job.ranks, out),

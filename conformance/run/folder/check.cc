@@ -41,7 +41,7 @@ RunReport recorded_report(const ReportFolder& folder, const std::vector<Verdict>
 void require_transport(const ReportFolder& folder, const RunId& run) {
   if (transport_kind(run.transport)) return;
   throw InputError(folder.run_record().string() + ": transport '" + one_line(run.transport) + "' of " +
-                   one_line(to_string(run)) + ": expected threads, mpi or own");
+                   one_line(to_string(run)) + ": expected threads, mpi, nccl or own");
 }
 
 /// A broken link is something as well.

@@ -61,7 +61,7 @@ int rank_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas) {
+Merged merge_named(const std::vector<RankResults>& ranks) {
   Merged merged;
   std::map<std::string, std::string> sources;
   for (const RankResults& rank : ranks)
@@ -73,15 +73,23 @@ Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas) {
           source + " and " + rank.from + " disagree on " + key + " (copies of one tensor must be equal)";
       merged.contested.try_emplace(key, Contested{tensor, source, rank.from, why});
     }
+  return merged;
+}
+
+TensorMap uncontested(Merged merged) {
+  if (!merged.contested.empty()) throw Error(merged.contested.begin()->second.why);
+  return std::move(merged.results);
+}
+
+Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas) {
+  Merged merged = merge_named(ranks);
   contest_gradients_that_a_copy_lacks(ranks, merged);
   if (replicas.count > 1) contest_results_that_a_replica_lacks(ranks, merged, replicas);
   return merged;
 }
 
 TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas) {
-  Merged merged = merge_copies(ranks, replicas);
-  if (!merged.contested.empty()) throw Error(merged.contested.begin()->second.why);
-  return std::move(merged.results);
+  return uncontested(merge_copies(ranks, replicas));
 }
 
 std::vector<std::filesystem::path> result_files_of_ranks(const std::filesystem::path& out, const JobCase& c,

@@ -37,13 +37,20 @@ struct Merged {
   std::map<std::string, Contested> contested;  ///< by result key
 };
 
+/// Merges tensors of any names, which need not be result keys. One is contested if two ranks deliver different tensors
+/// under its name.
+Merged merge_named(const std::vector<RankResults>& ranks);
+
+/// Returns the results. Throws Error, which says why, if one of them is contested.
+TensorMap uncontested(Merged merged);
+
 /// Merges the results of all ranks. A result is contested if two ranks deliver different tensors under its key, if a
 /// rank delivers a parameter but lacks a gradient of it that another rank delivers (each holder of a shared parameter
 /// must deliver its gradients), or if a replica lacks a gradient, norm, parameter or optimizer state that another one
 /// delivers. Throws InputError for a name that is not a result key.
 Merged merge_copies(const std::vector<RankResults>& ranks, Replicas replicas = {});
 
-/// Returns the results of merge_copies(). Throws Error, which says why, if one of them is contested.
+/// Returns uncontested(merge_copies()).
 TensorMap merge_results(const std::vector<RankResults>& ranks, Replicas replicas = {});
 
 /// Returns result_files(out, c). Throws Error, which names the file, if there is one of stray_result_files(), and if

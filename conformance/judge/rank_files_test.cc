@@ -38,6 +38,17 @@ TEST(RankFiles, RanksThatDisagreeOnACopyAreNamed) {
   EXPECT_THROW(read({folder / "rank0", folder / "nowhere"}), Error);
 }
 
+TEST(RankFiles, TensorsOfAnyNamesAreMerged) {
+  const TensorMap first = {{"grad.w", make_f64({1}, {2})}, {"a", make_f64({}, {1})}};
+  const TensorMap other = {{"grad.w", make_f64({1}, {3})}, {"b", make_f64({}, {1})}};
+  EXPECT_EQ(uncontested(merge_named({{"stage 0", first}, {"stage 2", first}})), first);
+  EXPECT_EQ(uncontested(merge_named({})), TensorMap());
+  const Merged merged = merge_named({{"stage 0", first}, {"stage 2", other}});
+  EXPECT_EQ(merged.results.size(), 3u);
+  EXPECT_EQ(testing::failure([&] { uncontested(merged); }),
+            "stage 0 and stage 2 disagree on grad.w (copies of one tensor must be equal)");
+}
+
 TEST(RankFiles, AGradientThatOneCopyLacksIsNotAnsweredForByAnother) {
   const TensorMap both = {{"0/grad/-/-/w", make_f64({1}, {2})}, {"2/param/-/-/w", make_f64({1}, {1})}};
   const TensorMap without = {{"2/param/-/-/w", make_f64({1}, {1})}},

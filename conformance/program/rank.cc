@@ -4,6 +4,7 @@
 #include <random>
 
 #include "conformance/backend/flight/rank_flight.h"
+#include "conformance/judge/rank_files.h"
 #include "runtime/engine/engine.h"
 #include "runtime/error.h"
 #include "runtime/graph/host_tensors.h"
@@ -108,6 +109,13 @@ engine::EngineOptions engine_options(const nlohmann::json& step) {
   return options;
 }
 
+/// Stands for a gradient that is not defined, so that a copy that lacks one differs from a copy that has one.
+const HostTensor& no_gradient() {
+  static const HostTensor none{"BOOL", {0}, {}};
+  return none;
+}
+
+/// Throws Error if copies in two stages of this rank differ.
 TensorMap results_of(const engine::Engine& engine, const engine::StepResult& step) {
   TensorMap results;
   for (size_t m = 0; m < step.outputs.size(); ++m)
@@ -116,11 +124,26 @@ TensorMap results_of(const engine::Engine& engine, const engine::StepResult& ste
         results.emplace("output." + std::to_string(m) + "." + std::to_string(i), result(step.outputs[m][i]));
   for (size_t m = 0; m < step.losses.size(); ++m)
     if (step.losses[m].defined()) results.emplace("loss." + std::to_string(m), result(step.losses[m]));
+  std::vector<conformance::RankResults> stages;
   for (const auto& [stage, state] : engine.states()) {
+    TensorMap of_stage;
     for (const auto& [name, tensor] : state.parameters)
-      if (tensor.grad().defined()) results.emplace("grad." + name, result(tensor.grad()));
-    for (const auto& [name, tensor] : state.buffers) results.emplace("buffer." + name, result(tensor));
+      of_stage.emplace("grad." + name, tensor.grad().defined() ? result(tensor.grad()) : no_gradient());
+    for (const auto& [name, tensor] : state.buffers) of_stage.emplace("buffer." + name, result(tensor));
+    stages.push_back({"stage " + std::to_string(stage), std::move(of_stage)});
   }
+  results.merge(conformance::uncontested(conformance::merge_named(stages)));
+  return results;
+}
+
+/// Throws Error if copies on two ranks differ. `gathered`: encoded results_of() by rank.
+TensorMap merged_results(const std::vector<std::vector<std::byte>>& gathered) {
+  std::vector<conformance::RankResults> ranks;
+  for (const std::vector<std::byte>& bytes : gathered)
+    ranks.push_back({"rank " + std::to_string(ranks.size()),
+                     decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results")});
+  TensorMap results = conformance::uncontested(conformance::merge_named(ranks));
+  std::erase_if(results, [](const auto& entry) { return entry.second == no_gradient(); });
   return results;
 }
 
@@ -148,11 +171,7 @@ TensorMap run_step(transport::Transport& transport, const ProgramStep* step, c10
   const bool backward = description["backward"];
   const engine::StepResult result = backward ? engine.train(inputs, target) : engine.evaluate(inputs, target);
   const std::string mine = encode_tensors(results_of(engine, result));
-  const auto all = transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)), patient(timeout));
-  TensorMap results;
-  for (const auto& bytes : all)
-    results.merge(decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results"));
-  return results;
+  return merged_results(transport::gather_bytes(transport, 0, std::as_bytes(std::span(mine)), patient(timeout)));
 }
 
 }  // namespace

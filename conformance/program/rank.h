@@ -28,9 +28,11 @@ struct ProgramStep {
 ///
 /// Rank 0 returns the results of all ranks: output.<m>.<i> (output i of micro-batch m), loss.<m>, grad.<name> (divided
 /// by the number of micro-batches) and buffer.<name>; the other ranks return an empty map. A complex tensor becomes a
-/// real tensor with an additional last dimension of size 2. With the defaults of ProgramSplit, gradients are bit for
-/// bit those of the uncut program, executed on one micro-batch after another with the generator seeded with seed +
-/// micro-batch.
+/// real tensor with an additional last dimension of size 2. Throws Error, which names the result and both ranks (or
+/// both stages of this rank), if the gradients or buffers of two copies differ, or only one has a gradient. With the
+/// defaults of ProgramSplit, gradients are bit for bit those of the uncut program, executed on one micro-batch after
+/// another with the generator seeded with seed + micro-batch.
+///
 /// `device`: where this rank computes.
 TensorMap run_step_on_rank(transport::Transport& transport, const ProgramStep* step, c10::Device device = c10::kCPU);
 

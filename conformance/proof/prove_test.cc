@@ -12,6 +12,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/fault_runner.h"
 #include "conformance/mutants/hooked_stage.h"
+#include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
@@ -187,6 +188,25 @@ TEST(Prove, ASumThatCancelsInNumbersIsRefuted) {
   const Proof proof = prove_case(find_case("exact-mlp-sum"), "gpipe", 2, &added_and_taken_away);
   EXPECT_EQ(proof.outcome, Outcome::Refuted);
   EXPECT_NE(proof.why.find("found aten::sub.Tensor"), std::string::npos) << proof.why;
+}
+
+Fault updated_twice(const FaultSite&) {
+  return conformance::step_fault({.update = [](reference::CaseSubject& inner, reference::CaseOptimizer& optimizer) {
+    inner.update(optimizer);
+    inner.update(optimizer);
+  }});
+}
+
+TEST(Prove, AFaultInTheUpdateIsRefuted) {
+  reference::Case c = find_case("train-mlp");
+  c.optimizer = {};
+  c.optimizer.learning_rate = 0.5;
+  c.steps = {StepKind::Train, StepKind::Optimizer};
+  const Proof plain = prove_case(c, "1f1b", 2);
+  EXPECT_EQ(plain.outcome, Outcome::Proven) << plain.why;
+  const Proof twice = prove_case(c, "1f1b", 2, &updated_twice);
+  EXPECT_EQ(twice.outcome, Outcome::Refuted);
+  EXPECT_NE(twice.why.find("param "), std::string::npos) << twice.why;
 }
 
 TEST(Prove, AStaleWeightIsRefutedAtALearningRateOfZero) {

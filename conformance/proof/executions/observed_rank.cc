@@ -85,6 +85,7 @@ class ObservedSteps : public reference::CaseSubject {
   reference::NamedTensors parameters() const override { return inner_.parameters(); }
   reference::NamedTensors buffers() const override { return inner_.buffers(); }
   double gradient_norm(reference::NormKind kind) const override { return inner_.gradient_norm(kind); }
+  void update(reference::CaseOptimizer& optimizer) override { inner_.update(optimizer); }
 
  private:
   std::unique_ptr<reference::CaseSubject> around_;

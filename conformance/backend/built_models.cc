@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "conformance/corpus/case_pipe.h"
@@ -65,7 +66,8 @@ class BuiltModels : public ModelFacts {
   }
 
   std::string why_not_partitioned(const reference::Case& c, int stages, const engine::RematOptions& options) override {
-    const auto [it, is_new] = not_partitioned_.try_emplace({c.id, stages});
+    const auto [it, is_new] =
+        not_partitioned_.try_emplace({c.id, c.microbatches, stages, options.mode, options.policy});
     if (is_new) it->second = partition_stages(c, stages, seed_, options);
     return it->second;
   }
@@ -90,7 +92,8 @@ class BuiltModels : public ModelFacts {
 
   uint64_t seed_;
   std::map<std::pair<std::string, reference::Dtype>, Known> known_;
-  std::map<std::pair<std::string, int>, std::string> not_partitioned_;  // by case and stages
+  // By case, micro-batches, stages, and mode and policy of RematOptions.
+  std::map<std::tuple<std::string, int, int, std::string, std::string>, std::string> not_partitioned_;
 };
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 namespace plumbline::conformance {
 
-/// The models have this seed. Slow answers are cached; why_not_partitioned() must get the same options in every call.
+/// The models have this seed. Slow answers are cached: two cases given to why_not_partitioned() that have the same id
+/// may differ in the number of micro-batches only.
 std::unique_ptr<ModelFacts> built_models(uint64_t seed);
 
 }  // namespace plumbline::conformance

@@ -70,6 +70,20 @@ TEST(BuiltModels, ACaseThatCannotBeTracedIsUnsupportedWithItsStageAndItsCall) {
   EXPECT_EQ(built_models(1)->why_not_partitioned(c, 2, {"bytes"}), "");
 }
 
+TEST(BuiltModels, OtherMicrobatchesAndOptionsHaveAnswersOfTheirOwn) {
+  reference::Case c = find_case("mlp");
+  c.rows = 7;
+  c.model = "depends-on-data-7";
+  add_depends_on_data(c.model, 7);
+  const std::unique_ptr<ModelFacts> models = built_models(1);
+  c.microbatches = 1;
+  testing::expect_part(models->why_not_partitioned(c, 2, {"bytes"}), "masked_select");
+  c.microbatches = 3;
+  EXPECT_EQ(models->why_not_partitioned(c, 2, {"bytes"}), "");
+  testing::expect_part(models->why_not_partitioned(c, 2, {"no-such-mode"}), "no-such-mode");
+  EXPECT_NE(models->why_not_partitioned(c, 2, {"bytes", "no-such-policy"}), "");
+}
+
 TEST(BuiltModels, StagesBuffersAndEdgesAreTheModels) {
   const std::unique_ptr<ModelFacts> models = built_models(1);
   EXPECT_EQ(models->most_stages("mlp", reference::Dtype::F32), 16);

@@ -35,10 +35,12 @@ std::vector<Pooled> pooled(std::span<const BenchRun> runs) {
       for (const Figure& figure : benchmark.figures) {
         const auto same = std::ranges::find_if(
             all, [&](const Pooled& one) { return one.benchmark == benchmark.name && one.figure.name == figure.name; });
-        if (same == all.end())
+        if (same == all.end()) {
           all.push_back({benchmark.name, figure});
-        else
-          same->figure.samples.insert(same->figure.samples.end(), figure.samples.begin(), figure.samples.end());
+          continue;
+        }
+        expect_same_quantity(benchmark.name, same->figure, figure);
+        same->figure.samples.insert(same->figure.samples.end(), figure.samples.begin(), figure.samples.end());
       }
   return all;
 }
@@ -59,9 +61,7 @@ void expect_same_hardware(std::span<const BenchRun> before, std::span<const Benc
 
 Judgement judge(const Pooled& before, const Pooled& after, const std::string& moved, const Limits& limits) {
   const Figure &a = before.figure, &b = after.figure;
-  if (a.unit != b.unit || a.kind != b.kind || a.better != b.better)
-    throw InputError(after.benchmark + ", " + b.name +
-                     ": the two runs differ in its unit, its kind or the better direction");
+  expect_same_quantity(after.benchmark, a, b);
   if (b.kind == Kind::Counted) return compare_counted(a.samples, b.samples, b.better, b.tolerance);
   Judgement judgement = compare_timed(a.samples, b.samples, b.better, /*spread=*/0, limits);
   if (!moved.empty()) judgement.change = Change::CannotTell, judgement.reason = moved;
@@ -82,6 +82,11 @@ const char* change_name(Change change) {
       return "cannot tell";
   }
   return "";
+}
+
+void expect_same_quantity(const std::string& benchmark, const Figure& a, const Figure& b) {
+  if (a.unit != b.unit || a.kind != b.kind || a.better != b.better)
+    throw InputError(benchmark + ", " + b.name + ": the runs differ in its unit, its kind or the better direction");
 }
 
 Judgement compare_timed(std::span<const double> before, std::span<const double> after, Better better, double spread,

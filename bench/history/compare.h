@@ -61,9 +61,12 @@ struct FigureChange {
   std::optional<Since> since = {};  ///< in a history, if it changed
 };
 
+/// Throws InputError if the figures `a` and `b`, of one name, have another unit, kind or better direction.
+void expect_same_quantity(const std::string& benchmark, const Figure& a, const Figure& b);
+
 /// Every figure of `before` and `after`, in their order. Each side may have several runs, the samples of which are
-/// taken together; a figure that one side lacks cannot be told. Throws InputError if the hardware differs, or if a
-/// figure has another unit, kind or better direction.
+/// taken together; a figure that one side lacks cannot be told. Throws InputError if the hardware of any two runs
+/// differs, and as expect_same_quantity() does for a figure of two runs.
 std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::span<const BenchRun> after,
                                        const Limits& limits);
 

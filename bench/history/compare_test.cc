@@ -4,6 +4,7 @@
 
 #include "bench/history/testing/sample_runs.h"
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::bench {
 namespace {
@@ -129,6 +130,21 @@ TEST(Compare, OtherHardwareOrAnotherUnitIsRefused) {
   other = before;
   other.benchmarks[0].figures[0].unit = "1";
   EXPECT_THROW(compare_runs({&before, 1}, {&other, 1}, limits), InputError);
+  const auto refusal_of_side = [&](const BenchRun& second) {
+    const BenchRun side[] = {before, second};
+    const std::string alone = plumbline::testing::refusal([&] { compare_runs(side, {&before, 1}, limits); });
+    EXPECT_EQ(plumbline::testing::refusal([&] { compare_runs({&before, 1}, side, limits); }), alone);
+    return alone;
+  };
+  EXPECT_EQ(refusal_of_side(before), "accepted");
+  const std::string differ = "throughput/1f1b, step: the runs differ in its unit, its kind or the better direction";
+  EXPECT_EQ(refusal_of_side(other), differ);
+  other = before;
+  other.benchmarks[0].figures[0].kind = Kind::Counted;
+  EXPECT_EQ(refusal_of_side(other), differ);
+  other = before;
+  other.benchmarks[0].figures[0].better = Better::Higher;
+  EXPECT_EQ(refusal_of_side(other), differ);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/error.h"
 #include "runtime/median.h"
 
 namespace plumbline::bench {
@@ -121,10 +120,7 @@ std::vector<Trend> trends(std::span<const BenchRun> history, const Limits& limit
       for (const Figure& figure : benchmark.figures) {
         Series& series = all[{benchmark.name, figure.name}];
         Trend& trend = series.trend;
-        if (!trend.points.empty() && (trend.figure.unit != figure.unit || trend.figure.kind != figure.kind ||
-                                      trend.figure.better != figure.better))
-          throw InputError(benchmark.name + ", " + figure.name +
-                           ": the runs differ in its unit, its kind or the better direction");
+        if (!trend.points.empty()) expect_same_quantity(benchmark.name, trend.figure, figure);
         trend.benchmark = benchmark.name;
         trend.figure = figure;
         const bool steady = figure.kind == Kind::Counted || why_not.empty();

@@ -5,6 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "conformance/export/expected.h"
+#include "conformance/export/export_case.h"
+#include "conformance/export/export_corpus.h"
+#include "conformance/export/opset.h"
 #include "runtime/error.h"
 #include "runtime/io/json_place.h"
 #include "runtime/io/sha256.h"
@@ -64,11 +68,11 @@ void read_file_of_case(const fs::path& path, const std::string& bytes) {
   } else {
     const nlohmann::json json = parse_json(bytes, path.string());
     const JsonPlace file(json, path.string());
-    if (name == "case.json") expect_format(file, "plumbline-case/1");
-    if (name == "expected.json") expect_format(file, "plumbline-expected/1");
+    if (name == "case.json") expect_format(file, kCaseFormat);
+    if (name == "expected.json") expect_format(file, kExpectedFormat);
     if (name == "program.json") {
-      expect_format(file, "plumbline-program/1");
-      file["opset"].integer(1, 1);
+      expect_format(file, kProgramFormat);
+      file["opset"].integer(kOpset, kOpset);
     }
   }
 }
@@ -112,7 +116,7 @@ ExportCheck check_export(const fs::path& folder) {
   const fs::path path = folder / "manifest.json";
   const nlohmann::json json = parse_json(read_file(path), path.string());
   const JsonPlace manifest(json, path.string());
-  expect_format(manifest, "plumbline-manifest/1");
+  expect_format(manifest, kManifestFormat);
   ExportCheck check;
   std::set<fs::path> pinned_files, case_folders;
   if (manifest["cases"].items().empty()) manifest["cases"].fail("at least one case");

@@ -52,7 +52,7 @@ void write_expected(const reference::Case& c, const schedule::Schedule& schedule
   else
     tensors = reference::to_host(results);
   nlohmann::ordered_json about = nlohmann::ordered_json::object();
-  about["format"] = "plumbline-expected/1";
+  about["format"] = kExpectedFormat;
   about["truth"] = to_string(c.truth);
   about["compare"] = comparison(c.truth);
   about["schedule"] = schedule.name;

@@ -8,6 +8,9 @@
 
 namespace plumbline::conformance {
 
+/// The format that expected.json declares.
+inline constexpr const char* kExpectedFormat = "plumbline-expected/1";
+
 /// Computes the expected results and writes them to expected.safetensors in `folder`, which must exist; expected.json
 /// states how to compare them. Tensors are named by result key. Exact truth: every result, with -0 written as +0.
 /// Same-order truth: every result, as this build of LibTorch computes it in the schedule's order of accumulation.

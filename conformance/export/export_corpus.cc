@@ -84,7 +84,7 @@ void write_manifest(const ExportRequest& request, const std::vector<ExportedCase
                         {"files", std::move(files)}});
   }
   Json manifest = Json::object();
-  manifest["format"] = "plumbline-manifest/1";
+  manifest["format"] = kManifestFormat;
   manifest["plumbline"] = plumbline_version();
   manifest["seed"] = request.seed;
   manifest["cases"] = std::move(exported);

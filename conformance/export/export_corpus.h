@@ -12,6 +12,9 @@
 
 namespace plumbline::conformance {
 
+/// The format that manifest.json declares.
+inline constexpr const char* kManifestFormat = "plumbline-manifest/1";
+
 struct ExportRequest {
   std::vector<reference::Case> cases;
   std::vector<ChosenSchedule> schedules;  ///< ignored for a case with a built-in schedule

@@ -66,10 +66,9 @@ class BuiltModels : public ModelFacts {
   }
 
   std::string why_not_partitioned(const reference::Case& c, int stages, const engine::RematOptions& options) override {
-    const auto [it, is_new] =
-        not_partitioned_.try_emplace({c.id, c.microbatches, stages, options.mode, options.policy});
-    if (is_new) it->second = partition_stages(c, stages, seed_, options);
-    return it->second;
+    const std::tuple key(c.id, c.microbatches, stages, options.mode, options.policy);
+    if (const auto it = not_partitioned_.find(key); it != not_partitioned_.end()) return it->second;
+    return not_partitioned_.emplace(key, partition_stages(c, stages, seed_, options)).first->second;
   }
 
  private:
@@ -81,13 +80,13 @@ class BuiltModels : public ModelFacts {
   };
 
   const Known& known(const std::string& name, reference::Dtype dtype) {
-    const auto [it, is_new] = known_.try_emplace({name, dtype});
-    if (is_new) {
-      const models::Model model = models::make_model(name, dtype, seed_);
-      it->second = {models::most_stages(model), !model.module->buffers().empty(), model.compared_outputs,
-                    model.auxiliary_losses};
-    }
-    return it->second;
+    const std::pair key(name, dtype);
+    if (const auto it = known_.find(key); it != known_.end()) return it->second;
+    const models::Model model = models::make_model(name, dtype, seed_);
+    return known_
+        .emplace(key, Known{models::most_stages(model), !model.module->buffers().empty(), model.compared_outputs,
+                            model.auxiliary_losses})
+        .first->second;
   }
 
   uint64_t seed_;

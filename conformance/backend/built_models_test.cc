@@ -93,6 +93,15 @@ TEST(BuiltModels, StagesBuffersAndEdgesAreTheModels) {
   EXPECT_NE(models->edges(find_case("exact-skip"), 4), schedule::chain_edges(4));
 }
 
+TEST(BuiltModels, AModelThatCannotBeMadeIsRefusedEachTime) {
+  const std::unique_ptr<ModelFacts> models = built_models(1);
+  for (int times = 0; times < 2; ++times)
+    EXPECT_THROW(models->most_stages("no-such-model", reference::Dtype::F32), InputError);
+  reference::Case c = find_case("mlp");
+  c.rows = 0;
+  for (int times = 0; times < 2; ++times) EXPECT_THROW(models->why_not_partitioned(c, 2, {"bytes"}), InputError);
+}
+
 TEST(BuiltModels, ALossThatDoesNotFitTheModelIsRefused) {
   const std::unique_ptr<ModelFacts> models = built_models(1);
   for (const char* id : {"exact-heads", "exact-two-heads", "mlp", "exact-mlp-sum"})

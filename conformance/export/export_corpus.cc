@@ -45,12 +45,12 @@ std::vector<ExportedFile> files_of(const fs::path& folder, reference::Truth trut
 }
 
 void export_one(const reference::Case& c, const ChosenSchedule& chosen, const ExportRequest& request,
-                ExportedCase& exported) {
+                ModelFacts& models, ExportedCase& exported) {
   const schedule::Schedule schedule = case_schedule(c, chosen, c.schedule_csv.empty() ? request.ranks : 0);
   exported.ranks = static_cast<int>(schedule.ranks.size());
   exported.stages = schedule.stages;
   exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);
-  exported.refused = why_unsupported(c, schedule, *built_models(request.seed));
+  exported.refused = why_unsupported(c, schedule, models);
   if (c.truth == reference::Truth::Exact && exported.refused.empty())
     if (const std::string problem = exactness_problem(c, request.seed); !problem.empty())
       exported.refused = "it is not proven exact: " + problem;
@@ -108,12 +108,13 @@ std::vector<ExportedCase> export_cases(const ExportRequest& request,
   std::error_code failed;
   fs::create_directories(request.out, failed);
   if (failed) throw InputError("export: " + request.out.string() + " cannot be created: " + failed.message());
+  const std::unique_ptr<ModelFacts> models = built_models(request.seed);
   std::vector<ExportedCase> cases;
   for (const reference::Case& c : request.cases)
     for (const ChosenSchedule& chosen : schedules_of(c, request)) {
       ExportedCase exported{.id = c.id, .schedule = name_of(chosen), .truth = c.truth};
       try {
-        export_one(c, chosen, request, exported);
+        export_one(c, chosen, request, *models, exported);
       } catch (const WriteError&) {
         throw;  // no reason to call the case refused
       } catch (const InputError& error) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -225,6 +226,32 @@ TEST(ExportCorpus, WritesAnIndexAndContinuesAfterARefusal) {
     for (const auto& [name, file] : c["files"].items())
       EXPECT_EQ(read_file(folder.path() / c["folder"].get<std::string>() / name).size(), file["bytes"]) << name;
   EXPECT_TRUE(manifest["cases"][0]["files"].contains("expected.safetensors"));
+}
+
+TEST(ExportCorpus, OneModelIsBuiltOnceToAskForItsStages) {
+  const auto built = std::make_shared<int>(0);
+  models::add_model(
+      "counted-model",
+      [built](reference::Dtype dtype, uint64_t seed) {
+        ++*built;
+        models::Model model = models::make_model("exact-mlp", dtype, seed);
+        model.split_points.clear();
+        model.fine_split_points.clear();
+        return model;
+      },
+      [](reference::Dtype dtype, int rows, uint64_t seed, int step) {
+        return models::make_batch("exact-mlp", dtype, rows, seed, step);
+      });
+  reference::Case c = find_case("exact-mlp-sum");
+  c.model = "counted-model";
+  const TemporaryFolder folder;
+  const std::vector<ExportedCase> cases =
+      export_cases({.cases = {c}, .schedules = {{"gpipe", ""}, {"1f1b", ""}}, .ranks = 2, .out = folder.path()},
+                   [](const ExportedCase&) {});
+  ASSERT_EQ(cases.size(), 2u);
+  for (const ExportedCase& exported : cases)
+    EXPECT_EQ(exported.refused, "0 split points, enough for 1 stages; the schedule has 2");
+  EXPECT_EQ(*built, 1);
 }
 
 TEST(ExportCorpus, TheLockPinsMachineIndependentFiles) {

@@ -32,7 +32,7 @@ void add_check(CLI::App& app, Command& chosen, const Actions& actions) {
       ->type_name("P");
   command->add_option("--case", options->case_glob, "Only cases whose id matches one of these patterns")
       ->type_name("GLOB,...");
-  add_corpus_option(*command, options->corpus);
+  CLI::Option* corpus = add_corpus_option(*command, options->corpus);
   CLI::Option* against =
       command->add_option("--against", options->against, "The recording of one rank")->type_name("DIR2");
   command
@@ -41,8 +41,8 @@ void add_check(CLI::App& app, Command& chosen, const Actions& actions) {
       ->needs(against);
   command->callback([=, execute = actions.check, &chosen] {
     options->selects_runs = command->count("--profile") > 0 || command->count("--case") > 0;
-    if (against->count() > 0 && options->selects_runs)
-      throw InputError("--against compares recordings; it does not go with --profile and --case");
+    if (against->count() > 0 && (options->selects_runs || corpus->count() > 0))
+      throw InputError("--against compares recordings; it does not go with --profile, --case and --corpus");
     chosen = [=] { return execute(*options); };
   });
 }

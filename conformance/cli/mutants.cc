@@ -66,6 +66,8 @@ void add_mutants(CLI::App& app, Command& chosen, const Actions& actions) {
                            ->excludes(random);
   command->callback([=, execute = actions.mutants, &chosen] {
     named->select(*command, options->runs.selection);
+    if (options->json && (matrix_flag->count() > 0 || random->count() > 0 || known->count() > 0))
+      throw InputError("--json goes with the list of mutants, not with --matrix, --random or --recorded");
     if (matrix_flag->count() == 0 && random->count() == 0)
       for (const CLI::Option* option : of_runs)
         if (option->count() > 0) throw InputError(option->get_name() + " goes with --matrix or --random");

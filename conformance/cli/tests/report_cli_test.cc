@@ -87,6 +87,8 @@ TEST_F(Cli, WhatIsNoReportIsRefusedInOneLine) {
                   {{"check", "empty"}, "empty/run.json"},
                   {{"check", "empty", "--against", "nowhere"}, "nowhere: no such folder"},
                   {{"check", "empty", "--against", "empty", "--profile", "core"}, "--against"},
+                  {{"check", "empty", "--against", "empty", "--corpus", "empty"},
+                   "--against compares recordings; it does not go with --profile, --case and --corpus"},
                   {{"check"}, "DIR is required"},
                   {{"report", "empty", "-o", "page.html"}, "empty/report.json"},
                   {{"report", "empty"}, "--output is required"},

@@ -147,9 +147,6 @@ void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix)
                               {"survivors", survivors(matrix)},
                               {"killed_by_one_case", killed_by_one_case(matrix)},
                               {"cases_that_kill_nothing", cases_that_kill_nothing(matrix)}};
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw InputError("--report: folder '" + folder.string() + "' cannot be created (" + error.message() + ")");
   write_file(folder / "kill-matrix.json", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   write_file(folder / "kill-matrix.txt", matrix_text(matrix));
 }

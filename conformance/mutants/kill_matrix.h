@@ -60,8 +60,7 @@ std::vector<std::string> cases_that_kill_nothing(const KillMatrix& matrix);
 /// runs. Without a kill, it is the greatest Kill value among the runs to which the mutant applies. Ends with a newline.
 std::string matrix_text(const KillMatrix& matrix);
 
-/// Writes kill-matrix.json and kill-matrix.txt into `folder`, which is created if necessary. Throws InputError if that
-/// fails.
+/// Writes kill-matrix.json and kill-matrix.txt into `folder`, which exists. Throws WriteError if that fails.
 void write_matrix(const std::filesystem::path& folder, const KillMatrix& matrix);
 
 /// A recorded run that kills a mutant, and the way in which it does.

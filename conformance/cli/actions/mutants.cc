@@ -12,6 +12,7 @@
 #include "conformance/mutants/try_mutants.h"
 #include "conformance/plan/plan.h"
 #include "conformance/protocol/process/process.h"
+#include "conformance/run/folder/open_report.h"
 #include "runtime/io/write_file.h"
 
 namespace plumbline::cli {
@@ -55,8 +56,10 @@ int matrix(const MutantsCommand& options) {
   at::set_num_threads(1);  // ranks share the cores, and sum in one order
   const std::vector<const conformance::Mutant*> selected = conformance::select_mutants(options.mutants);
   conformance::FaultRunner runner(options.runs.seed);
+  const std::vector<conformance::RunId> runs = places(options.runs);
+  if (!options.report.empty()) conformance::make_report_folder(options.report);
   const conformance::KillMatrix matrix = conformance::try_mutants(
-      places(options.runs), selected, runner,
+      runs, selected, runner,
       {options.full ? 0 : options.killers, [](const std::string& line) { std::cout << line << "\n"
                                                                                    << std::flush; }});
   std::cout << "\n" << conformance::matrix_text(matrix);
@@ -103,6 +106,7 @@ int random_faults(const MutantsCommand& options) {
   at::set_num_threads(1);
   conformance::FaultRunner runner(conformance::RunOptions().seed);  // --seed is the seed of the faults
   conformance::RandomFaults faults(places(options.runs), runner);
+  if (!options.report.empty()) conformance::make_report_folder(options.report);
   std::vector<conformance::RandomFault> all;
   nlohmann::json kept = nlohmann::json::array();
   for (int i = 0; i < options.random; ++i) {
@@ -123,11 +127,9 @@ int random_faults(const MutantsCommand& options) {
                     {"repeat", again}});
   }
   std::cout << "\n" << conformance::summary(all);
-  if (!options.report.empty()) {
-    std::filesystem::create_directories(options.report);
+  if (!options.report.empty())
     write_file(options.report / "random-faults.json",
                kept.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  }
   return std::any_of(all.begin(), all.end(),
                      [](const conformance::RandomFault& f) { return f.end == conformance::FaultEnd::Missed; })
              ? 1

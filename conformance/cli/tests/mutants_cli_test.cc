@@ -111,6 +111,15 @@ TEST_F(MutantsCli, RandomFaultsSayHowToRepeatThem) {
   EXPECT_NE(again.output.find(kept[5]["what"].get<std::string>()), std::string::npos) << again.output;
 }
 
+/// Nothing is printed but the refusal, so no fault has run.
+TEST_F(MutantsCli, AReportFolderThatCannotBeMadeIsRefusedBeforeTheFaults) {
+  std::ofstream(folder_ / "taken") << "a file";
+  for (const char* what : {"--random=1", "--matrix"})
+    expect_refused(
+        {{{"mutants", what, "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "--report", "taken/r"},
+          "--report: folder 'taken/r' cannot be made"}});
+}
+
 TEST_F(MutantsCli, WhatIsWrongIsSaidInOneLine) {
   expect_refused({
       {{"mutants", "--mutant", "nonesuch"}, "no mutant matches 'nonesuch'"},

@@ -96,9 +96,7 @@ RunRecord record_of(const RunOptions& options, const RunPlan& plan, const Backen
   return record;
 }
 
-OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend) {
-  const std::filesystem::path& report = options.report;
-  const ReportFolder folder(report);
+void make_report_folder(const std::filesystem::path& report) {
   std::error_code error;
   std::filesystem::create_directories(report, error);
   if (error || !std::filesystem::is_directory(report))
@@ -107,6 +105,12 @@ OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, co
   if (access(report.c_str(), R_OK | W_OK | X_OK) != 0)
     throw InputError("--report: folder '" + report.string() + "' cannot be read and written (" + std::strerror(errno) +
                      ")");
+}
+
+OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend) {
+  const std::filesystem::path& report = options.report;
+  const ReportFolder folder(report);
+  make_report_folder(report);
   ReportLock lock(report);
   if (!options.waivers.empty()) read_waivers(options.waivers, case_ids(backend));  // refused before anything is removed
   const CaseTexts cases = case_texts(options);                                     // perhaps of an earlier report here
@@ -121,6 +125,7 @@ OpenReport open_report_folder(const RunOptions& options, const RunPlan& plan, co
       throw InputError("--report: '" + there.string() +
                        "' is there already and no earlier report of ours; give another folder");
   for (const std::filesystem::path& stale : folder.outcome()) {
+    std::error_code error;
     std::filesystem::remove_all(stale, error);
     if (error) throw InputError("--report: '" + stale.string() + "' cannot be emptied (" + error.message() + ")");
   }

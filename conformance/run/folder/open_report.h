@@ -1,6 +1,7 @@
 // The beginning of a run: its report folder, new or resumed, and run.json in it.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ std::vector<std::string> case_ids(const BackendDescription& backend);
 
 /// The record of a run with these options.
 RunRecord record_of(const RunOptions& options, const RunPlan& plan, const BackendDescription& backend);
+
+/// Creates the folder that --report names, if necessary. Throws InputError when it cannot be created, or not be read
+/// and written.
+void make_report_folder(const std::filesystem::path& report);
 
 /// The report folder of a run.
 struct OpenReport {

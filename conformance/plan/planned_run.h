@@ -1,7 +1,9 @@
 // One run of a plan, as planned and as run.json records it. No torch.
 #pragma once
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "conformance/protocol/job.h"
 #include "conformance/protocol/run_id.h"
@@ -15,6 +17,12 @@ struct PlannedRun {
 
   bool operator==(const PlannedRun&) const = default;
 };
+
+inline std::set<RunId> ids_of(const std::vector<PlannedRun>& runs) {
+  std::set<RunId> ids;
+  for (const PlannedRun& run : runs) ids.insert(run.id);
+  return ids;
+}
 
 inline JobCase job_case(const PlannedRun& run) { return {run.id.case_id, run.id.schedule, run.csv}; }
 

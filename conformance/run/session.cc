@@ -47,9 +47,10 @@ Places places_of(const RunPlan& plan) {
 
 /// Of the runs that are possible, those without a verdict.
 int runs_to_come(const RunPlan& plan, const std::vector<Verdict>& earlier) {
-  return static_cast<int>(std::ranges::count_if(plan.runs, [&](const PlannedRun& run) {
-    return run.unsupported.empty() && std::ranges::find(earlier, run.id, &Verdict::run) == earlier.end();
-  }));
+  std::set<RunId> judged;
+  for (const Verdict& verdict : earlier) judged.insert(verdict.run);
+  return static_cast<int>(std::ranges::count_if(
+      plan.runs, [&](const PlannedRun& run) { return run.unsupported.empty() && !judged.contains(run.id); }));
 }
 
 }  // namespace
@@ -70,10 +71,12 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
       case_begin_(begin_),
       progress_(out, {runs_to_come(plan, report.earlier), is_live_terminal(STDOUT_FILENO), wants_colour(STDOUT_FILENO),
                       terminal_columns(STDOUT_FILENO), options.verbose, options.report}) {
+  std::map<RunId, size_t> indices;
+  for (size_t i = 0; i < plan.runs.size(); ++i) indices.emplace(plan.runs[i].id, i);
   for (Verdict& verdict : report.earlier) {
-    const auto run = std::ranges::find(plan.runs, verdict.run, &PlannedRun::id);
-    PLUMBLINE_CHECK(run != plan.runs.end(), to_string(verdict.run));
-    const auto index = static_cast<size_t>(run - plan.runs.begin());
+    const auto run = indices.find(verdict.run);
+    PLUMBLINE_CHECK(run != indices.end(), to_string(verdict.run));
+    const size_t index = run->second;
     waivers_.applied(verdict, backend_.version);  // its waiver was applied before; this call counts the waiver as used
     verdicts_[index] = std::move(verdict);
     judged_.insert(index);

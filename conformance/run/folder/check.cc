@@ -89,12 +89,6 @@ std::map<RunId, const Verdict*> last_of(const std::vector<Verdict>& verdicts) {
   return last;
 }
 
-std::set<RunId> ids_of(const std::vector<PlannedRun>& runs) {
-  std::set<RunId> ids;
-  for (const PlannedRun& run : runs) ids.insert(run.id);
-  return ids;
-}
-
 /// Where the results were computed, and so must be judged.
 c10::Device device_of(const RunRecord& record, const fs::path& folder) {
   const auto device = std::ranges::find(record.options, "device", &std::pair<std::string, std::string>::first);

@@ -302,7 +302,11 @@ TEST_F(Check, AnInterruptedRunGoesOnWhereItEnded) {
   EXPECT_NE(refusal([&] { run(); }).find("the number of runs is 1, the interrupted run had 2"), std::string::npos);
   options_.selection.schedules = "gpipe,1f1b";
   const fs::path log = options_.report / "results.jsonl";
-  const std::string first = read_file(log);
+  const std::string first = read_file(log), place = "\"transport\":\"threads\"";
+  std::string stranger = first;
+  ASSERT_NE(stranger.find(place), std::string::npos) << stranger;
+  write_file(log, stranger.replace(stranger.find(place), place.size(), "\"transport\":\"mpi\""));
+  EXPECT_NE(refusal([&] { run(); }).find("is not among the runs of"), std::string::npos);
   write_file(log, first + "{\"case\": \"exact-m");  // it was interrupted in the middle of a line
   EXPECT_EQ(run(), 0) << said_.str();
   EXPECT_NE(said_.str().find("resumed: 1 of 2"), std::string::npos) << said_.str();

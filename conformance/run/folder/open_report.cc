@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "conformance/corpus/case_file.h"
 #include "conformance/corpus/corpus.h"
@@ -53,9 +53,9 @@ std::vector<Verdict> earlier_verdicts(const ReportFolder& report, const RunRecor
     throw InputError("--resume: this is another run than the one in '" + report.path().string() + "': " + different);
   size_t complete = 0;
   std::vector<Verdict> verdicts = read_jsonl(log, &complete);
+  const std::set<RunId> planned = ids_of(record.runs);
   for (const Verdict& verdict : verdicts)
-    if (std::none_of(record.runs.begin(), record.runs.end(),
-                     [&](const PlannedRun& run) { return run.id == verdict.run; }))
+    if (!planned.contains(verdict.run))
       throw InputError(log.string() + ": " + one_line(verdict.run.case_id + " x " + verdict.run.schedule) +
                        " is not among the runs of " + run.string());
   std::filesystem::resize_file(log, complete);

@@ -54,8 +54,7 @@ ProgramLoss choose_loss(const std::string& text, const capture::ExportedProgram&
         "--loss: output " + std::to_string(loss.output) + " is " +
         (v == graph::kNoValue ? "not a tensor" : graph::describe(graph.values[v].dtype, graph.values[v].sizes)) +
         "; a loss is computed from a floating-point tensor");
-  if (loss.spec.kind == reference::LossKind::Output && !is_floating_scalar(graph, loss.output) &&
-      graph.values[v].sizes.size() > 0)
+  if (loss.spec.kind == reference::LossKind::Output && !graph.values[v].sizes.empty())
     throw InputError("--loss: output " + std::to_string(loss.output) + " is " +
                      graph::describe(graph.values[v].dtype, graph.values[v].sizes) +
                      "; output:K takes a scalar, use sum, mean, mse:TARGET or cross-entropy:TARGET");

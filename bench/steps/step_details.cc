@@ -137,7 +137,8 @@ std::string cores_text(const StepDetails& details, unsigned cores, double other_
     text = counted(static_cast<long long>(details.ranks.size()), "rank") + " on " + counted(cores, "core") +
            ", not pinned";
   }
-  return text + "; other processes took " + fixed(100 * other_load, 0) + " % of the cores meanwhile\n";
+  text += "; other processes took " + fixed(100 * other_load, 0) + " % of the cores meanwhile\n";
+  return text;
 }
 
 }  // namespace plumbline::bench

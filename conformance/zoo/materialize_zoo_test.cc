@@ -7,9 +7,9 @@
 
 #include <ranges>
 
-#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
 #include "reference/named_tensors.h"
+#include "reference/testing/whole_batch.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"

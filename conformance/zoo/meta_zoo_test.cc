@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
+#include "reference/testing/whole_batch.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/meta/meta_device.h"
 #include "runtime/capture/testing/meta_graphs.h"

@@ -1,7 +1,7 @@
 // Every model of the corpus, unsplit: traced, partitioned in every mode, and executed forward and backward (whole, and
 // split); compared bit for bit with plain autograd on the model.
-#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
+#include "reference/testing/whole_batch.h"
 #include "runtime/partition/testing/run_testing.h"
 #include "runtime/testing/parameter_name.h"
 

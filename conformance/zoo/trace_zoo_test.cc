@@ -1,6 +1,6 @@
 // Every model of the corpus, whole and in stages: traced, executed, and compared bit for bit with plain autograd.
-#include "reference/models/parts/whole_batch.h"
 #include "reference/models/zoo.h"
+#include "reference/testing/whole_batch.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/partition/trace/decompositions.h"
 #include "runtime/split/split.h"

@@ -124,12 +124,7 @@ Family image_family(const std::string& name) {
       if (item.value().dim() == 1)
         fill_sparse_vector(item.value(), seed, item.key(), is_narrow(dtype) ? 1 : item.value().size(0), 2);
     }
-    return Model{.module = root,
-                 .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
-                 .input_names = {"image"},
-                 .input_chunks = {microbatch::ChunkSpec{}},
-                 .split_points = later_children("parts", part_count),
-                 .fine_split_points = halved_children("parts", part_count, {"conv", split::SplitPoint::Where::End})};
+    return listed_model(root, "image", "parts", part_count, {"conv", split::SplitPoint::Where::End});
   };
   const auto batch = [](reference::Dtype dtype, int rows, uint64_t seed, int step) {
     const std::vector<int64_t> sizes = {rows, Net::channels, side, side};

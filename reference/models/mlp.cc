@@ -35,12 +35,7 @@ class Mlp : public torch::nn::Module {
 namespace {
 
 Model chain(const std::shared_ptr<Mlp>& mlp) {
-  return {.module = mlp,
-          .forward = [mlp](const std::vector<at::Tensor>& inputs) { return std::vector{mlp->forward(inputs[0])}; },
-          .input_names = {"x"},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("layers", layer_count),
-          .fine_split_points = halved_children("layers", layer_count, {"fc", split::SplitPoint::Where::End})};
+  return listed_model(mlp, "x", "layers", layer_count, {"fc", split::SplitPoint::Where::End});
 }
 
 Model real_chain(reference::Dtype dtype, uint64_t seed, double dropout) {

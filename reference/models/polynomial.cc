@@ -105,12 +105,7 @@ namespace {
 Model model(reference::Dtype dtype, uint64_t seed, bool shares) {
   const auto root = std::make_shared<Polynomial>(shares);
   set_uniform_parameters(*root, dtype, seed, largest_leaf(dtype));
-  return {.module = root,
-          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {"x"},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("layers", part_count),
-          .fine_split_points = halved_children("layers", part_count, {"inner", split::SplitPoint::Where::End})};
+  return listed_model(root, "x", "layers", part_count, {"inner", split::SplitPoint::Where::End});
 }
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {

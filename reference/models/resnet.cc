@@ -62,12 +62,7 @@ namespace {
 Model model(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<ResNet>();
   set_real_parameters(*root, dtype, seed);
-  return {.module = root,
-          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {"image"},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("blocks", block_count),
-          .fine_split_points = halved_children("blocks", block_count, {"conv2"})};
+  return listed_model(root, "image", "blocks", block_count, {"conv2"});
 }
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {

@@ -105,13 +105,7 @@ Family shared_at_any_place() {
           [](reference::Dtype dtype, uint64_t seed) {
             const auto root = std::make_shared<SharedAtAnyPlace>(width);
             set_exact_parameters(*root, dtype, seed, {.fans = {1}, .bias_hi = 3, .biased = 3});
-            return Model{
-                .module = root,
-                .forward = [root](const std::vector<at::Tensor>& in) { return std::vector{root->forward(in[0])}; },
-                .input_names = {"x"},
-                .input_chunks = {microbatch::ChunkSpec{}},
-                .split_points = later_children("parts", kParts),
-                .fine_split_points = halved_children("parts", kParts, {"left", split::SplitPoint::Where::End})};
+            return listed_model(root, "x", "parts", kParts, {"left", split::SplitPoint::Where::End});
           },
           [data](reference::Dtype dtype, int rows, uint64_t seed, int step) {
             return Batch{{data(rows, dtype, seed, step, "x")}, data(rows, dtype, seed, step, "target")};

@@ -64,12 +64,7 @@ Model make(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<Root>();
   set_exact_parameters(*root, dtype, seed,
                        is_narrow(dtype) ? ExactParameters{.fans = {1}, .bias_hi = 2, .biased = 1} : ExactParameters{});
-  return {.module = root,
-          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {"x"},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("parts", part_count),
-          .fine_split_points = halved_children("parts", part_count, {"fc", split::SplitPoint::Where::End})};
+  return listed_model(root, "x", "parts", part_count, {"fc", split::SplitPoint::Where::End});
 }
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {

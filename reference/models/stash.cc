@@ -135,26 +135,16 @@ class StashSkip : public torch::nn::Module {
 
 namespace {
 
-template <class Root>
-Model model_of(const std::shared_ptr<Root>& root, const std::string& input, const std::string& inner) {
-  return {.module = root,
-          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {input},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("parts", part_count),
-          .fine_split_points = halved_children("parts", part_count, {inner, split::SplitPoint::Where::End})};
-}
-
 Model unet(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<StashUNet>();
   set_real_parameters(*root, dtype, seed);
-  return model_of(root, "image", "conv");
+  return listed_model(root, "image", "parts", part_count, {"conv", split::SplitPoint::Where::End});
 }
 
 Model exact(reference::Dtype dtype, uint64_t seed) {
   const auto root = std::make_shared<StashSkip>();
   set_exact_parameters(*root, dtype, seed, {});
-  return model_of(root, "x", "fc");
+  return listed_model(root, "x", "parts", part_count, {"fc", split::SplitPoint::Where::End});
 }
 
 Batch images(reference::Dtype dtype, int rows, uint64_t seed, int step) {

@@ -42,12 +42,7 @@ Model model(reference::Dtype dtype, uint64_t seed) {
   // Only permutations: with wider weights the sum of a thousand squared logits would not fit. The table is odd and the
   // biases are even, so no activation is ever zero.
   set_exact_parameters(*root, dtype, seed, {.fans = {1}, .bias_hi = 2, .biased = 2});
-  return {.module = root,
-          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {"tokens"},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("layers", layer_count),
-          .fine_split_points = halved_children("layers", layer_count, {"fc", split::SplitPoint::Where::End})};
+  return listed_model(root, "tokens", "layers", layer_count, {"fc", split::SplitPoint::Where::End});
 }
 
 Batch batch(reference::Dtype dtype, int rows, uint64_t seed, int step) {

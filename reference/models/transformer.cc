@@ -132,12 +132,7 @@ Model model(reference::Dtype dtype, uint64_t seed, bool is_mixed) {
   const auto root = std::make_shared<TransformerLm>();
   set_real_parameters(*root, dtype, seed);
   if (is_mixed) root->widen_ends();
-  return {.module = root,
-          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
-          .input_names = {"tokens"},
-          .input_chunks = {microbatch::ChunkSpec{}},
-          .split_points = later_children("blocks", block_count),
-          .fine_split_points = halved_children("blocks", block_count, {"norm2"})};
+  return listed_model(root, "tokens", "blocks", block_count, {"norm2"});
 }
 
 /// Rows are windows of the text at arbitrary positions; the target of a byte is the next byte.

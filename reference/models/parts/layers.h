@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/split/split.h"
+#include "reference/models/zoo.h"
 
 namespace plumbline::models {
 
@@ -89,5 +89,17 @@ std::vector<std::string> later_children(const std::string& list, int count);
 /// `inner` is named relative to a child: {"fc", End} gives a point after "<list>.0.fc", {"norm2"} one before
 /// "<list>.0.norm2".
 std::vector<split::SplitPoint> halved_children(const std::string& list, int count, const split::SplitPoint& inner);
+
+/// A model with one input and one output, which may be cut as later_children() and halved_children() say.
+template <class Root>
+Model listed_model(const std::shared_ptr<Root>& root, const std::string& input, const std::string& list, int count,
+                   const split::SplitPoint& inner) {
+  return {.module = root,
+          .forward = [root](const std::vector<at::Tensor>& inputs) { return std::vector{root->forward(inputs[0])}; },
+          .input_names = {input},
+          .input_chunks = {microbatch::ChunkSpec{}},
+          .split_points = later_children(list, count),
+          .fine_split_points = halved_children(list, count, inner)};
+}
 
 }  // namespace plumbline::models

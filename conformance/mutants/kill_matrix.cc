@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <sstream>
 
@@ -60,13 +59,6 @@ std::string list(const std::vector<std::string>& names) { return names.empty() ?
 
 std::string_view kill_name(Kill kill) {
   return std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& n) { return n.first == kill; })->second;
-}
-
-Kill parse_kill(std::string_view text) {
-  for (const auto& [kill, name] : kNames)
-    if (name == text) return kill;
-  throw InputError("'" + std::string(text) + "' is not an outcome of a mutant; expected one of " +
-                   join(kNames | std::views::values));
 }
 
 char kill_symbol(Kill kill) { return ".-osXET"[static_cast<int>(kill)]; }

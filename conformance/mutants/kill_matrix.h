@@ -24,8 +24,6 @@ enum class Kill {
 
 /// "untested", "not-applicable", "never-happened", "survived", "fail", "error", "timeout".
 std::string_view kill_name(Kill kill);
-/// The inverse of kill_name(). Throws InputError on any other text.
-Kill parse_kill(std::string_view text);
 /// One character, in the order of Kill: . - o s X E T
 char kill_symbol(Kill kill);
 constexpr bool is_kill(Kill kill) { return kill >= Kill::Fail; }

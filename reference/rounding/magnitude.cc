@@ -162,20 +162,12 @@ double exact_limit(at::ScalarType type) {
 
 std::string why_not_exact(const Magnitude& magnitude, at::ScalarType type) {
   if (!magnitude.unproven.empty()) return magnitude.unproven;
-  if (!magnitude.integral)
-    return magnitude.fraction + ": a value that is not a multiple of " + std::to_string(magnitude.quantum);
-  const double limit = exact_limit(type) * magnitude.quantum;
+  if (!magnitude.integral) return magnitude.fraction + ": a value that is not a multiple of 1.000000";
+  const double limit = exact_limit(type);
   if (!(magnitude.max_abs <= limit))
     return magnitude.op + ": sums may reach " + std::to_string(magnitude.max_abs) + ", " + at::toString(type) +
            " is exact up to " + std::to_string(limit);
   return "";
-}
-
-MagnitudeInterposer::MagnitudeInterposer(double quantum) {
-  int exponent;
-  if (!(quantum > 0) || std::frexp(quantum, &exponent) != 0.5)
-    throw InputError("magnitude: the quantum " + std::to_string(quantum) + " is not a power of two");
-  result_.quantum = quantum;
 }
 
 void MagnitudeInterposer::see(const at::Tensor& tensor, const std::string& where) {
@@ -188,8 +180,7 @@ void MagnitudeInterposer::see(const at::Tensor& tensor, const std::string& where
       result_.max_abs = size;
       result_.op = where;
     }
-    const double units = size / result_.quantum;
-    if (result_.integral && std::nearbyint(units) != units) {
+    if (result_.integral && std::nearbyint(size) != size) {
       result_.integral = false;
       result_.fraction = where;
     }

@@ -1,10 +1,9 @@
 // Proves that a case of exact truth is exact: bounds its numbers for every order of summation.
 //
-// The argument. Let every tensor of a run hold integers times one power of two q (the quantum), and let every sum have
-// terms whose absolute values add up to at most 2^p q, where p is the number of significand bits of the format. Then
-// every partial sum, in any order and any grouping, is an integer times q of at most that size, so the format holds it
-// exactly; no operation rounds, and every correct run gives the same bits. (Hardware that accumulates in a wider format
-// has even more room.)
+// The argument. Let every tensor of a run hold integers, and let every sum have terms whose absolute values add up to
+// at most 2^p, where p is the number of significand bits of the format. Then every partial sum, in any order and any
+// grouping, is an integer of at most that size, so the format holds it exactly; no operation rounds, and every correct
+// run gives the same bits. (Hardware that accumulates in a wider format has even more room.)
 //
 // The method. The same computation is run in float64 on absolute values: |parameters|, |inputs|, and subtracted values
 // negated (a target becomes -|target|, a learning rate negative), so that differences add up. For operators that are
@@ -19,10 +18,10 @@
 //
 // The run measures every floating-point tensor that an operator reads or returns, in forward and backward and in the
 // accumulation into .grad: its largest absolute value (for a mean also the sum that it divides), whether all values are
-// integers times the quantum, and whether the argument holds for the call. For a sum of products that means: the call
-// reads and returns numbers >= 0, and subtracts only numbers <= 0. Operators that move data may carry negative numbers.
-// Division is accepted only by a power of two. `unproven` names the first call for which the argument does not hold.
-// Compute the absolute values before the run: negation is not among the accepted operators.
+// integers, and whether the argument holds for the call. For a sum of products that means: the call reads and returns
+// numbers >= 0, and subtracts only numbers <= 0. Operators that move data may carry negative numbers. Division is
+// accepted only by a power of two. `unproven` names the first call for which the argument does not hold. Compute the
+// absolute values before the run: negation is not among the accepted operators.
 //
 // Assumptions: float64 itself is exact here (values stay below 2^53, far above every limit); the run takes the same
 // branches as the real one; the real values are integers too (they are if the absolute ones are and the operators are
@@ -40,10 +39,9 @@ namespace plumbline::reference {
 struct Magnitude {
   double max_abs = 0;    ///< infinite if any value was not finite
   std::string op;        ///< the operator that read or returned max_abs, such as "aten::addmm"; empty if none
-  bool integral = true;  ///< whether every value was an integer times the quantum
+  bool integral = true;  ///< whether every value was an integer
   std::string fraction;  ///< the first operator with a value that was not; empty if none
   std::string unproven;  ///< the first call to which the argument does not apply, and why; empty if none
-  double quantum = 1.0;  ///< the unit of the measurement
 };
 
 /// The largest M such that all integers of absolute value <= M are exact: 2^53, 2^24, 2^11, 2^8 for float64, float32,
@@ -58,10 +56,6 @@ std::string why_not_exact(const Magnitude& magnitude, at::ScalarType type);
 /// unchanged.
 class MagnitudeInterposer : public capture::Interposer {
  public:
-  /// `quantum`: a power of two, the unit of which every value should be a multiple (1/8 if a loss is divided by 8).
-  /// Throws InputError if it is not a power of two.
-  explicit MagnitudeInterposer(double quantum = 1.0);
-
   void call(const c10::OperatorHandle& op, torch::jit::Stack* stack) override;
 
   /// Measures a tensor that no operator returns, such as a final .grad; `where` takes the place of an operator in

@@ -40,11 +40,4 @@ std::shared_ptr<const ShapeRule> find_shape_rule(const std::string& op) {
   return it == table().rules.end() ? nullptr : it->second;
 }
 
-std::vector<std::string> shape_rule_names() {
-  const std::lock_guard<std::mutex> lock(table().mutex);
-  std::vector<std::string> names;
-  for (const auto& [name, rule] : table().rules) names.push_back(name);
-  return names;
-}
-
 }  // namespace plumbline::capture

@@ -35,9 +35,6 @@ void add_shape_rule(const std::string& op, ShapeRule rule);
 /// Returns the rule of `op`, or null. Thread-safe.
 std::shared_ptr<const ShapeRule> find_shape_rule(const std::string& op);
 
-/// The operators with a rule, sorted by name. Thread-safe.
-std::vector<std::string> shape_rule_names();
-
 namespace detail {
 
 struct NamedShapeRule {

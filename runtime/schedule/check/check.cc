@@ -66,7 +66,6 @@ std::vector<std::string> violations(const Schedule& schedule, const std::vector<
     check_actions(schedule, graph, index, options, report);
     check_whole_stages(schedule, report);
     check_offloads(schedule, index, report);
-    if (options.channel_order) check_channel_order(schedule, graph, report);
     if (report.empty()) find_deadlocks(schedule, graph, index, options.sends, report);
   });
 }

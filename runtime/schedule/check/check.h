@@ -15,11 +15,10 @@
 namespace plumbline::schedule {
 
 struct CheckOptions {
-  bool forward_only = false;   ///< the schedule must have no backward
-  bool lowered = false;        ///< requires all sends and receives; implied if it has a send, receive or wait
-  std::size_t limit = 100;     ///< at most so many violations are listed; a last entry counts the rest
-  bool channel_order = false;  ///< also for transports without tags: see channel_order_violations
-  SendModel sends = {};        ///< how the transport completes sends, for the search for deadlocks
+  bool forward_only = false;  ///< the schedule must have no backward
+  bool lowered = false;       ///< requires all sends and receives; implied if it has a send, receive or wait
+  std::size_t limit = 100;    ///< at most so many violations are listed; a last entry counts the rest
+  SendModel sends = {};       ///< how the transport completes sends, for the search for deadlocks
 };
 
 /// All violations, one line each; empty if the schedule is valid. If shape_problem() or an invalid edge prevents the
@@ -36,7 +35,6 @@ struct CheckOptions {
 ///   UNSHARD and REDUCE_GRAD of it;
 /// - an OFFLOAD stands after the F of its stage and micro-batch and before the last action of its backward, and a
 ///   RELOAD after it; no B, I or W of them stands between the two, and each appears at most once;
-/// - with channel_order, channel_order_violations() finds none;
 /// - the ranks together reach the end of the step (deadlocks). Checked only if all else holds, since a missing action
 ///   also blocks ranks.
 std::vector<std::string> violations(const Schedule& schedule, const std::vector<StageEdge>& edges,

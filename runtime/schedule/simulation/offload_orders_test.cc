@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "runtime/schedule/check/check.h"
-#include "runtime/schedule/check/liveness.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/simulation/simulation.h"
 #include "runtime/schedule/testing/published_orders_path.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
@@ -46,6 +47,26 @@ inline graph::Graph capture_of(const torch::nn::Module& module, const capture::F
   std::vector<capture::NamedTensor> named;
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({"x" + std::to_string(i), inputs[i]});
   return capture::capture(module, forward, named);
+}
+
+/// The graph with native_dropout, as AOTAutograd records it, in place of dropout, which a trace takes as the bernoulli,
+/// div and mul of which it consists on the CPU. The mask is the same; the scaled values may differ in the last bit.
+inline graph::Graph with_native_dropout(graph::Graph graph) {
+  const c10::OperatorHandle native = c10::Dispatcher::singleton().findSchemaOrThrow("aten::native_dropout", "");
+  for (graph::Node& node : graph.nodes) {
+    if (node.is_split() || node.op->schema().name() != "aten::dropout") continue;
+    const c10::IValue& p = node.arguments[1].constant;
+    const c10::IValue& train = node.arguments[2].constant;
+    if (!train.isBool() || !train.toBool() || !p.isDouble() || p.toDouble() == 0.0) continue;
+    const graph::ValueId result = node.results[0].values[0];
+    graph::Value mask = graph.values[result];
+    mask.dtype = at::kBool;
+    mask.requires_grad = false;
+    mask.storage = -1;
+    node.op = native;
+    node.results.push_back({false, {graph.add_value(std::move(mask))}});
+  }
+  return graph;
 }
 
 inline bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
@@ -132,13 +153,13 @@ inline void expect_well_formed(const JointTrace& trace) {
 
 /// Traces the module, executes the joint graph, and expects every value to equal that of plain autograd bit by bit.
 inline JointTrace expect_bitwise(torch::nn::Module& module, const capture::ForwardFunction& forward,
-                                 const Tensors& inputs, const TraceOptions& options = {}) {
+                                 const Tensors& inputs, bool native_dropout = false) {
   const graph::Graph graph = capture_of(module, forward, inputs);
   std::map<std::string, at::Tensor> before;
   for (const auto& tensor : module.named_parameters()) before[tensor.key()] = tensor.value().detach().clone();
   for (const auto& tensor : module.named_buffers()) before[tensor.key()] = tensor.value().clone();
   const at::Tensor generator = at::globalContext().defaultGenerator(at::kCPU).get_state();
-  JointTrace trace = trace_joint(graph, inputs, options);
+  JointTrace trace = trace_joint(native_dropout ? with_native_dropout(graph) : graph, inputs);
   expect_well_formed(trace);
   EXPECT_TRUE(at::equal(generator, at::globalContext().defaultGenerator(at::kCPU).get_state()));
   for (const auto& tensor : module.named_parameters()) {
@@ -183,8 +204,8 @@ inline JointTrace expect_bitwise(torch::nn::Module& module, const capture::Forwa
   return trace;
 }
 
-inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, const TraceOptions& options = {}) {
-  return expect_bitwise(module, module.body, inputs, options);
+inline JointTrace expect_bitwise(TracedModule& module, const Tensors& inputs, bool native_dropout = false) {
+  return expect_bitwise(module, module.body, inputs, native_dropout);
 }
 
 /// Compares everything that `graph` returns and writes between the captured graph and the joint graph. Attributes must

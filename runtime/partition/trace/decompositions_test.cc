@@ -108,11 +108,11 @@ struct Runs {
 };
 
 Runs prepare(const std::function<void(M&)>& build, const Tensors& inputs, const std::set<std::string>& ops,
-             const TraceOptions& options = {}) {
+             bool native_dropout = false) {
   const auto module = module_of(build);
   module->to(at::kDouble);
   const graph::Graph graph = capture_of(*module, module->body, inputs);
-  Runs runs{trace_joint(graph, inputs, options), {}, {}, {}};
+  Runs runs{trace_joint(native_dropout ? with_native_dropout(graph) : graph, inputs), {}, {}, {}};
   for (const PrimalSource& primal : runs.trace.primals)
     runs.inputs.push_back(
         (primal.kind == PrimalSource::Kind::Input ? inputs[primal.index] : graph.attributes[primal.index].tensor)
@@ -134,10 +134,9 @@ Runs prepare(const std::function<void(M&)>& build, const Tensors& inputs, const 
 
 /// Taking apart and running gives the kernels' results within twice the running error bound of the parts: once for the
 /// parts, once for the kernel, which forms the same expressions in an order of its own.
-JointGraph expect_within_bound(const std::string& name, const std::function<void(M&)>& build, const Tensors& inputs,
-                               const TraceOptions& options = {}) {
+JointGraph expect_within_bound(const std::string& name, const std::function<void(M&)>& build, const Tensors& inputs) {
   SCOPED_TRACE(name);
-  const Runs runs = prepare(build, inputs, decomposable(), options);
+  const Runs runs = prepare(build, inputs, decomposable());
   RunningError run(runs.parts, runs.trace.constants);
   at::manual_seed(9);
   const Tensors parts = run(runs.inputs);
@@ -275,7 +274,7 @@ TEST(Decompose, Products) {
 TEST(Decompose, DropoutsGradientTakesTheMaskThatWasDrawn) {
   const auto dropout = [](M& m) { m.body = [](const Tensors& in) { return Tensors{at::dropout(in[0], 0.75, true)}; }; };
   at::manual_seed(8);
-  const Runs runs = prepare(dropout, {data({6, 7})}, decomposable(), {.native_dropout = true});
+  const Runs runs = prepare(dropout, {data({6, 7})}, decomposable(), /*native_dropout=*/true);
   at::manual_seed(9);
   const Tensors parts = JointRun(runs.parts, runs.trace.constants)(runs.inputs);
   // the factor is 4: nothing is rounded

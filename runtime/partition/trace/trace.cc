@@ -65,30 +65,10 @@ class Places : public graph::NodeObserver {
   JointRecorder& recorder_;
 };
 
-/// `aten::dropout` takes the operators it is made of; native_dropout is one, whose mask is the same.
-void use_native_dropout(graph::Graph& graph) {
-  static const c10::OperatorHandle native = c10::Dispatcher::singleton().findSchemaOrThrow("aten::native_dropout", "");
-  for (graph::Node& node : graph.nodes) {
-    if (node.is_split() || node.op->schema().name() != "aten::dropout") continue;
-    const c10::IValue& p = node.arguments[1].constant;
-    const c10::IValue& train = node.arguments[2].constant;
-    if (!train.isBool() || !train.toBool() || !p.isDouble() || p.toDouble() == 0.0) continue;
-    const graph::ValueId result = node.results[0].values[0];
-    graph::Value mask = graph.values[result];
-    mask.dtype = at::kBool;
-    mask.requires_grad = false;
-    mask.storage = -1;
-    node.op = native;
-    node.results.push_back({false, {graph.add_value(std::move(mask))}});
-  }
-}
-
 /// One trace: the leaves that stand for what the graph owns and is given, and what comes out of them.
 class Tracing {
  public:
-  Tracing(const graph::Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options)
-      : graph_(graph) {
-    if (options.native_dropout) use_native_dropout(graph_);
+  Tracing(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) : graph_(graph) {
     use_products_with_own_gradient(graph_);
     layouts_.emplace(graph_, inputs);
     for (size_t i = 0; i < graph_.attributes.size(); ++i) {
@@ -206,9 +186,9 @@ class Tracing {
 
 }  // namespace
 
-JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs, const TraceOptions& options) {
+JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
   check(graph, inputs);
-  Tracing tracing(graph, inputs, options);
+  Tracing tracing(graph, inputs);
   const graph::RandomTurn generator_kept;
   try {
     return tracing.run();

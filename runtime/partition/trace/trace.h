@@ -44,18 +44,11 @@ struct JointTrace {
   std::vector<int> static_inputs;
 };
 
-struct TraceOptions {
-  /// Records dropout as one call of native_dropout, as AOTAutograd does, instead of the bernoulli, div and mul of which
-  /// it consists on the CPU. The mask is the same; the scaled values may differ from eager mode in the last bit.
-  bool native_dropout = false;
-};
-
 /// Traces `graph`, whose attributes must hold tensors, on `inputs`, in the order of Graph::inputs. Inputs and
 /// parameters that require a gradient receive one. Throws InputError if the inputs differ from the captured ones in
 /// number, dtype or shape, or if one is a number. Throws CaptureError (an InputError), naming operator and node, for a
 /// call that cannot be traced: it reads a number or a shape from a tensor's data, which the trace would freeze; it uses
 /// an explicit generator; it writes in a way that functionalisation does not support; or its result is not dense.
-JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
-                       const TraceOptions& options = {});
+JointTrace trace_joint(const graph::Graph& graph, const std::vector<at::Tensor>& inputs);
 
 }  // namespace plumbline::partition

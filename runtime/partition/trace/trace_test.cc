@@ -129,7 +129,7 @@ TEST(TraceJoint, DropoutAsOneOperator) {
     };
   });
   // 1 / (1 - p) is a power of two, so that both ways round alike
-  const JointTrace trace = expect_bitwise(*module, {at::randn({6, 8})}, {.native_dropout = true});
+  const JointTrace trace = expect_bitwise(*module, {at::randn({6, 8})}, /*native_dropout=*/true);
   EXPECT_EQ(calls_of(trace, "aten::native_dropout"), 2);
   EXPECT_EQ(calls_of(trace, "aten::native_dropout_backward"), 2);
   EXPECT_EQ(calls_of(trace, "aten::bernoulli"), 0);

@@ -31,18 +31,9 @@ bool is_row_major(const Layout& layout) {
 }  // namespace
 
 Memory::Held* Memory::find(const at::Tensor& tensor) {
-  return const_cast<Held*>(static_cast<const Memory*>(this)->find(tensor));
-}
-
-const Memory::Held* Memory::find(const at::Tensor& tensor) const {
   const auto known = held_.find(tensor.storage().unsafeGetStorageImpl());
   if (known == held_.end()) return nullptr;
   return known->second.data == static_cast<const std::byte*>(tensor.storage().data()) ? &known->second : nullptr;
-}
-
-bool Memory::knows(const at::Tensor& tensor) const {
-  const Held* held = find(tensor);
-  return held != nullptr && held->state != State::Unknown;
 }
 
 Memory::Held& Memory::hold(const at::Tensor& tensor) {

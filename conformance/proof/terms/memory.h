@@ -41,8 +41,6 @@ class Memory {
   void write(const at::Tensor& tensor, Value value);
   /// New memory without content, as empty() makes it.
   void define_unset(const at::Tensor& tensor);
-  /// Whether a value was defined in the tensor's storage, or it was made by empty().
-  bool knows(const at::Tensor& tensor) const;
 
   /// The elements in `bytes` bytes from `data` on, in the order in which they lie there; nullopt if no tensor of this
   /// rank has them.
@@ -69,7 +67,6 @@ class Memory {
   };
 
   Held* find(const at::Tensor& tensor);
-  const Held* find(const at::Tensor& tensor) const;
   Held& hold(const at::Tensor& tensor);
   /// Whether the tensor shows all of the held value, as it lies there.
   static bool shows_all(const Held& held, const at::Tensor& tensor);

@@ -15,10 +15,6 @@
 
 namespace plumbline::schedule {
 
-/// Merges an I and the W of the same stage and micro-batch directly after it into a B (_merge_bw, which PyTorch's
-/// default path and lower_as_pytorch() leave out). Members of groups are unchanged.
-Schedule merge_backward_halves(const Schedule& compute);
-
 /// Adds UNSHARD before a stage's first use and RESHARD after its last (_add_unshard_reshard). Before each entry, the
 /// next `lookahead[rank]` distinct stages of the list are unsharded; stages that are not among the next
 /// `max_active_stages` ones are resharded first. A group at the edge of that window counts as a whole, so a rank may

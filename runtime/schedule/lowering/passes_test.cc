@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
+#include "runtime/schedule/testing/merge_backward.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
 
@@ -115,18 +116,18 @@ TEST(AddReduceGrad, Replicas) {
 }
 
 TEST(MergeBackwardHalves, PyTorchsCase) {
-  EXPECT_EQ(to_csv(merge_backward_halves(read("0F0,0F1,0F2,0I0,0I1,0W0,0I2,0W2,0W1\n"))),
+  EXPECT_EQ(to_csv(testing::merge_backward_halves(read("0F0,0F1,0F2,0I0,0I1,0W0,0I2,0W2,0W1\n"))),
             "0F0,0F1,0F2,0I0,0I1,0W0,0B2,0W1\r\n");
 }
 
 TEST(MergeBackwardHalves, OnlyNeighboursOfOneStageAndMicrobatch) {
-  EXPECT_EQ(to_csv(merge_backward_halves(
+  EXPECT_EQ(to_csv(testing::merge_backward_halves(
                 read("0F0,0I0,0I1,0W1,0W0,0W2,(0I2;0W3)OVERLAP_F_B,0W2,0I4,1W4,1I5,1W6,0F3,0F5,0F6\n"))),
             "0F0,0I0,0B1,0W0,0W2,(0I2;0W3)OVERLAP_F_B,0W2,0I4,1W4,1I5,1W6,0F3,0F5,0F6\r\n");
-  EXPECT_EQ(to_csv(merge_backward_halves(read("0F0,0I0,,,0W0\n1F0,1I0\n2F0,2W0\n"))),
+  EXPECT_EQ(to_csv(testing::merge_backward_halves(read("0F0,0I0,,,0W0\n1F0,1I0\n2F0,2W0\n"))),
             "0F0,0B0\r\n1F0,1I0\r\n2F0,2W0\r\n")
       << "a bubble does not come between, another rank does";
-  EXPECT_EQ(to_csv(merge_backward_halves(read("0F0,0F1,(0I0;0I1)OVERLAP_F_B,0W1,0W0\n"))),
+  EXPECT_EQ(to_csv(testing::merge_backward_halves(read("0F0,0F1,(0I0;0I1)OVERLAP_F_B,0W1,0W0\n"))),
             "0F0,0F1,(0I0;0I1)OVERLAP_F_B,0W1,0W0\r\n");
 }
 
@@ -152,7 +153,7 @@ TEST(AddSendReceive, TwoStages) {
 TEST(AddSendReceive, Zb1pArtefact) {
   const Schedule compute =
       make_schedule({.name = "interleaved-zero-bubble", .ranks = 2, .microbatches = 8, .stages_per_rank = 2});
-  EXPECT_EQ(to_csv(add_send_receive(merge_backward_halves(compute), StageGraph(4, chain_edges(4)))),
+  EXPECT_EQ(to_csv(add_send_receive(testing::merge_backward_halves(compute), StageGraph(4, chain_edges(4)))),
             "0F0,0SEND_F0,2RECV_F0,0F1,0SEND_F1,2RECV_F1,2F0,2SEND_F0,2F1,2SEND_F1,2RECV_B0,2B0,2SEND_B0,0F2,"
             "0SEND_F2,2RECV_B1,2B1,2SEND_B1,0F3,0SEND_F3,2RECV_F2,0RECV_B0,0B0,2F2,2SEND_F2,2RECV_F3,0RECV_B1,"
             "0B1,2F3,2SEND_F3,2RECV_B2,2B2,2SEND_B2,0F4,0SEND_F4,2RECV_B3,2B3,2SEND_B3,0F5,0SEND_F5,2RECV_F4,"

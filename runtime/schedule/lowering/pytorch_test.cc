@@ -8,6 +8,7 @@
 #include "runtime/schedule/lowering/passes.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/goldens.h"
+#include "runtime/schedule/testing/merge_backward.h"
 #include "runtime/schedule/text/csv.h"
 
 namespace plumbline::schedule {
@@ -33,7 +34,7 @@ PytorchLowering knobs_of(const std::string& form) {
 std::string hash_of(const testing::Golden& golden) {
   const Schedule compute = make_schedule(golden.request);
   try {
-    if (golden.form == "compute,merge_bw") return testing::fnv1a(to_csv(merge_backward_halves(compute)));
+    if (golden.form == "compute,merge_bw") return testing::fnv1a(to_csv(testing::merge_backward_halves(compute)));
     const Schedule lowered = lower_as_pytorch(compute, chain_edges(compute.stages), knobs_of(golden.form));
     return testing::fnv1a(to_csv(lowered));
   } catch (const InputError&) {

@@ -11,6 +11,7 @@
 #include "runtime/schedule/lowering/passes.h"
 #include "runtime/schedule/lowering/pytorch.h"
 #include "runtime/schedule/lowering/replica_actions.h"
+#include "runtime/schedule/testing/merge_backward.h"
 #include "runtime/schedule/testing/random_schedule.h"
 #include "runtime/schedule/text/csv.h"
 
@@ -295,7 +296,7 @@ TEST(RandomLowering, MergedHalvesRun) {
   int merged = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     const Sample s = sample(seed);
-    const Schedule whole = merge_backward_halves(s.pipe.compute);
+    const Schedule whole = testing::merge_backward_halves(s.pipe.compute);
     merged += static_cast<int>(action_count(s.pipe.compute) - action_count(whole));
     ASSERT_TRUE(runs(whole, s, false)) << s.seed << "\n" << testing::show(whole, s.pipe.edges);
   }

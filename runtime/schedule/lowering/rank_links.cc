@@ -1,31 +1,11 @@
 #include "runtime/schedule/lowering/rank_links.h"
 
 #include <algorithm>
-#include <set>
+#include <string>
 
-#include "runtime/schedule/lowering/entries.h"
+#include "runtime/error.h"
 
 namespace plumbline::schedule {
-
-std::vector<RankLink> rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges) {
-  if (const std::string problem = shape_problem(schedule); !problem.empty()) refuse(schedule, problem);
-  const StageGraph graph(schedule.stages, edges);
-  std::set<int> seen_replicas;
-  std::vector<RankLink> links;
-  for (int microbatch = 0; microbatch < schedule.microbatches; ++microbatch) {
-    const auto& replica_of = schedule.replica_of_microbatch;
-    if (!seen_replicas.insert(replica_of.empty() ? 0 : replica_of[microbatch]).second) continue;
-    for (int from = 0; from < schedule.stages; ++from) {
-      for (int to : graph.outputs(from)) {
-        const auto [low, high] = std::minmax({schedule.rank_of(from, microbatch), schedule.rank_of(to, microbatch)});
-        if (low != high) links.push_back({low, high});
-      }
-    }
-  }
-  std::sort(links.begin(), links.end());
-  links.erase(std::unique(links.begin(), links.end()), links.end());
-  return links;
-}
 
 std::vector<std::vector<RankLink>> link_rounds(const std::vector<RankLink>& links) {
   int ranks = 0;

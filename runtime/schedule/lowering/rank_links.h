@@ -1,16 +1,13 @@
-// Computes which ranks exchange messages, and an order in which all of them can connect to one another.
+// An order in which all ranks that exchange messages can connect to one another.
 //
 // Connections made at first use may be made in the middle of a step, by ranks that wait for one another in a cycle.
 // Connecting beforehand in rounds avoids that: in each round every rank is in at most one pair, and a rank that has
 // connected its pair of a round only waits for pairs of later rounds. Facts and order from torch.distributed.pipelining
-// of PyTorch 2.15 (_p2p.py), which connects a chain of stages; here the edges may skip stages and the model may have
-// replicas.
+// of PyTorch 2.15 (_p2p.py).
 #pragma once
 
 #include <compare>
 #include <vector>
-
-#include "runtime/schedule/schedule.h"
 
 namespace plumbline::schedule {
 
@@ -27,13 +24,6 @@ struct RankChannel {
   int to = 0;
   auto operator<=>(const RankChannel&) const = default;
 };
-
-/// The links that `schedule` needs for `edges`, ascending by low, then high; each once however many edges,
-/// micro-batches and replicas use it. An edge within a rank (the turn of a V) needs no link, nor does a replica that no
-/// micro-batch goes through. Only the placement counts, not the actions, so a compute schedule and its lowerings have
-/// the same links. Throws InputError for a misshapen schedule (shape_problem: a stage on no rank or on one that does
-/// not exist, ...) and for an invalid edge (StageGraph).
-std::vector<RankLink> rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges);
 
 /// Rounds of links that share no rank: each link, in the given order, goes to the first round in which both of its
 /// ranks are free. At most 2 d - 1 rounds, where d is the most links of one rank. Aborts unless each link joins two

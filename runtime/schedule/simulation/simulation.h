@@ -90,7 +90,4 @@ struct Simulation {
 Simulation simulate_step(const Schedule& compute, const std::vector<StageEdge>& edges, const StepCosts& costs,
                          const Records& records = {});
 
-/// "rank 2: 1F0", "1F0 from rank 2 to rank 3", ...
-std::string to_string(const PathStep& step);
-
 }  // namespace plumbline::schedule

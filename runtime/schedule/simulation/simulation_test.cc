@@ -18,6 +18,28 @@
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::schedule {
+
+/// "rank 2: 1F0", "1F0 from rank 2 to rank 3", ...
+static std::string to_string(const PathStep& step) {
+  const auto rank = [](int number) { return "rank " + std::to_string(number); };
+  const std::string action = to_string(step.action);
+  switch (step.kind) {
+    case PathStep::Kind::Action:
+      return rank(step.rank) + ": " + action;
+    case PathStep::Kind::Transfer:
+      return action + " from " + rank(step.rank) + " to " + rank(step.to_rank);
+    case PathStep::Kind::Queue:
+      return action + " keeps the link from " + rank(step.rank) + " to " + rank(step.to_rank);
+    case PathStep::Kind::HostTransfer:
+      return action + " between " + rank(step.rank) + " and its host";
+    case PathStep::Kind::Operation:
+      return action + " on all ranks of the stage, the last of which was " + rank(step.rank);
+    case PathStep::Kind::Buffer:
+      break;
+  }
+  return rank(step.rank) + " begins " + action + ", which frees a buffer of " + rank(step.to_rank);
+}
+
 namespace {
 
 using enum ActionType;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "runtime/error.h"
@@ -141,7 +142,9 @@ TEST(Csv, RoundTripsRandomSchedules) {
     const std::string text = to_csv(schedule);
     ASSERT_EQ(parse_csv(text, "r"), schedule) << "seed " << seed << "\n" << text;
     ASSERT_EQ(to_csv(parse_csv(text, "r")), text) << "seed " << seed;
-    const Dialect needed = needed_dialect(schedule);
+    Dialect needed = Dialect::Torch211;
+    for (const auto& actions : schedule.ranks)
+      for (const Action& action : actions) needed = std::max(needed, needed_dialect(action.type));
     ASSERT_EQ(parse_csv(text, "r", needed), schedule) << "seed " << seed;
     if (needed == Dialect::Torch215) {
       ASSERT_NE(message_of(text, Dialect::Torch211), "accepted") << "seed " << seed;

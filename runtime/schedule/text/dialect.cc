@@ -31,14 +31,6 @@ Dialect needed_dialect(ActionType type) {
   return is_wait_send(type) || type == WAIT_REDUCE_GRAD ? Dialect::Torch215 : Dialect::Torch211;
 }
 
-Dialect needed_dialect(const Schedule& schedule) {
-  Dialect needed = Dialect::Torch211;
-  for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) needed = std::max(needed, needed_dialect(action.type));
-  }
-  return needed;
-}
-
 Action parse_action_of_2024(std::string_view text) {
   const auto refuse = [&](const std::string& what) {
     throw InputError("action " + quoted_text(text) + ": the dialect of 2024 has no " + what +

@@ -22,10 +22,9 @@ std::string_view to_string(Dialect dialect);
 /// The inverse of to_string(). Throws InputError, one line, that lists the dialects.
 Dialect parse_dialect(std::string_view text);
 
-/// The older of today's dialects, 2.11 and 2.15, that has this kind, or all kinds of the schedule. OFFLOAD and RELOAD,
+/// The older of today's dialects, 2.11 and 2.15, that has this kind. OFFLOAD and RELOAD,
 /// which PyTorch lacks, count as 2.11.
 Dialect needed_dialect(ActionType type);
-Dialect needed_dialect(const Schedule& schedule);
 
 /// Parses an action of the dialect of 2024 into today's kinds. Throws InputError for a kind that the dialect lacks, and
 /// as parse_action() does.

@@ -101,13 +101,4 @@ SplitPolicy optimal_partition(int stages, std::vector<at::Tensor> inputs) {
   };
 }
 
-SplitPolicy optimal_partition(int stages, std::vector<double> cost_by_node) {
-  return [stages, costs = std::move(cost_by_node)](const graph::Graph& graph) {
-    if (costs.size() != graph.nodes.size())
-      throw InputError("split: " + std::to_string(costs.size()) + " costs for the " +
-                       std::to_string(graph.nodes.size()) + " nodes of the graph; each node needs one");
-    return optimal_cuts(costs, legal_cuts(graph), stages);
-  };
-}
-
 }  // namespace plumbline::split

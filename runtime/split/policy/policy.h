@@ -40,7 +40,4 @@ SplitPolicy equal_measured_flops(int stages, std::vector<at::Tensor> inputs);
 /// differ from one call to the next; if ranks must agree, measure once and distribute the result.
 SplitPolicy optimal_partition(int stages, std::vector<at::Tensor> inputs);
 
-/// Equal sums of `cost_by_node`: a cost for each node, indexed as graph.nodes, finite and not negative.
-SplitPolicy optimal_partition(int stages, std::vector<double> cost_by_node);
-
 }  // namespace plumbline::split

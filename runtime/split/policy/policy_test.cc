@@ -13,6 +13,7 @@
 #include "runtime/graph/io/text.h"
 #include "runtime/split/measure/node_flops.h"
 #include "runtime/split/policy/legal_cuts.h"
+#include "runtime/split/policy/optimal_cuts.h"
 #include "runtime/split/split.h"
 #include "runtime/testing/refusal.h"
 
@@ -182,7 +183,7 @@ TEST(Policy, StagesCostNoMoreThanTheBestOfAllPartitions) {
     };
     expect_best(equal_parameter_bytes(stages), parameter_bytes);
     expect_best(equal_estimated_flops(stages), flops);
-    expect_best(optimal_partition(stages, costs), stage_read_bytes);
+    expect_best([&](const graph::Graph& of) { return optimal_cuts(costs, legal_cuts(of), stages); }, stage_read_bytes);
   }
 }
 
@@ -195,7 +196,7 @@ TEST(Policy, MeasuringPoliciesMakeTheStagesAskedFor) {
     for (const SplitPolicy& policy : {equal_measured_flops(stages, inputs), optimal_partition(stages, inputs)})
       EXPECT_EQ(split(marked(graph, policy(graph))).num_stages(), stages);
     EXPECT_EQ(equal_measured_flops(stages, inputs)(graph),
-              optimal_partition(stages, measure_flops(graph, inputs))(graph));
+              optimal_cuts(measure_flops(graph, inputs), legal_cuts(graph), stages));
   }
   EXPECT_EQ(net.count.item<double>(), 0);
   EXPECT_NE(testing::refusal([&] { optimal_partition(2, Tensors{at::rand({4, 6})})(graph); }), "accepted");
@@ -214,11 +215,9 @@ TEST(Policy, ParametersAndEstimatesNeedNoData) {
 
 TEST(Policy, RefusesMoreStagesThanThereCanBe) {
   const graph::Graph graph = chain(4, {}, {2});
-  EXPECT_EQ(optimal_partition(4, std::vector<double>{1, 1, 0, 1, 1})(graph), (Cuts{1, 3, 4}));
+  EXPECT_EQ(optimal_cuts(std::vector<double>{1, 1, 0, 1, 1}, legal_cuts(graph), 4), (Cuts{1, 3, 4}));
   EXPECT_EQ(testing::refusal([&] { equal_estimated_flops(5)(graph); }),
             "split: 5 stages asked for, but the places where a stage may begin allow 1 to 4");
-  EXPECT_EQ(testing::refusal([&] { optimal_partition(2, std::vector<double>{1})(graph); }),
-            "split: 1 costs for the 5 nodes of the graph; each node needs one");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 
 namespace plumbline::capture {
 namespace {

@@ -14,6 +14,7 @@
 #include "runtime/capture/call.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
+#include "runtime/graph/testing/parse.h"
 
 namespace plumbline::capture {
 namespace {

@@ -1,6 +1,6 @@
 // Graph: a captured program of ATen calls in the order in which the model made them, with parameters and buffers under
-// their qualified names. A Graph is plain data: capture makes, io/text.h prints and parses, split cuts and a Program
-// runs graphs. Copies share attribute tensors and branches.
+// their qualified names. A Graph is plain data: capture makes, io/text.h prints, split cuts and a Program runs graphs.
+// Copies share attribute tensors and branches.
 //
 // Values are numbered densely (static single assignment: the result of an in-place call is a new value with the storage
 // number of the changed one). A value is defined by an input, an attribute or exactly one node. Most values are

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::split {

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::testing {

@@ -17,7 +17,7 @@ VERDICTS = ('conformance/judge/verdict/finding.cc', 'conformance/judge/likeness.
             'conformance/cli/actions/mutants.cc', 'bench/page/', 'bench/peers/step_report.cc')  # fmt: skip
 SOURCES = [file for room in ROOMS for file in sorted(str(path.relative_to(ROOT)) for path in (ROOT / room).rglob('*.cc'))
            if '_test' not in file and '/testing/' not in file and '/tests/' not in file and not file.startswith(VERDICTS)]
-OTHERS = ['runtime/graph/io/cursor.h', 'runtime/microbatch/targets.h', 'conformance/protocol/command/command_backend.h']
+OTHERS = ['runtime/microbatch/targets.h', 'conformance/protocol/command/command_backend.h']
 PACKAGE = 'conformance/python/plumbline_case'
 PYTHON_SOURCES = [f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'tensors', 'regular', 'loading', 'doctor', 'seal',
                                                       'report_folder', 'run', 'stopping', 'number_text')]  # fmt: skip

@@ -5,6 +5,7 @@
 #include "runtime/capture/pt2/program.h"
 #include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/io/temporary_folder.h"
 #include "scripts/fuzz/readers.h"
 

@@ -9,6 +9,7 @@
 #include "runtime/capture/pt2/testing/archives.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/testing/refusal.h"
 
 namespace plumbline::capture::pt2 {

@@ -10,6 +10,7 @@
 #include "runtime/graph/io/json_constant.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/testing/random_graph.h"
 #include "runtime/testing/refusal.h"
 

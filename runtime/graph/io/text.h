@@ -1,6 +1,6 @@
-// The text form of a graph: one line for each input, attribute, autocast region, call, return and module call. Parsing
-// the text gives the same graph, except for storage numbers and the tensors of attributes, which the text omits. The
-// parser skips empty lines and lines that begin with #; to_text() writes none. A graph with every kind of line:
+// The text form of a graph: one line for each input, attribute, autocast region, call, return and module call. It
+// omits storage numbers and the tensors of attributes; all else can be read from it (testing/parse.h). A graph with
+// every kind of line, between comments that to_text() does not write:
 //
 //   # * behind a type: the value requires a gradient. "also": another name of the same tensor.
 //   input %0: f32[4,8] = "x"
@@ -55,9 +55,5 @@ std::string to_text(const Graph& graph, const Node& node);
 
 /// Returns the type of a value as in the text: "f32[4,8]*" (* requires a gradient), "int", "float" or "bool".
 std::string value_text(const Value& value);
-
-/// Parses a text. The attributes of the result have no tensors: bind them before a run. Throws InputError with the
-/// line, the column and the expected text; without a line and column if the text ends too early.
-Graph parse_graph(std::string_view text);
 
 }  // namespace plumbline::graph

@@ -11,6 +11,7 @@
 #include "runtime/graph/io/json.h"
 #include "runtime/graph/io/operator_named.h"
 #include "runtime/graph/run/program.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/testing/random_graph.h"
 
 namespace plumbline::graph {

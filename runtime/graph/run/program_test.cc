@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "runtime/error.h"
-#include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/testing/counted_memory.h"
 #include "runtime/testing/leaf.h"
 #include "runtime/testing/refusal.h"

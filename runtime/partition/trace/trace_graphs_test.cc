@@ -1,6 +1,6 @@
 // Traces of graphs as they are written, with what the capture of a module in C++ does not make: regions of autocast,
 // writes to inputs, branches. The oracle is the captured graph with plain autograd.
-#include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
 

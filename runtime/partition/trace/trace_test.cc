@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/partition/testing/trace_testing.h"
 #include "runtime/testing/refusal.h"
 

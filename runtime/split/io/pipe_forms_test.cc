@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/split/io/pipe_dot.h"
 #include "runtime/split/io/pipe_json.h"
 #include "runtime/split/io/print.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "runtime/graph/io/text.h"
 #include "runtime/graph/run/program.h"
 #include "runtime/split/io/pipe_json.h"
 #include "runtime/testing/refusal.h"

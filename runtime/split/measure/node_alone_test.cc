@@ -10,8 +10,8 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
-#include "runtime/graph/io/text.h"
 #include "runtime/graph/run/random_turn.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/split/measure/node_times.h"
 #include "runtime/testing/refusal.h"
 

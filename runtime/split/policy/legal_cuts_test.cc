@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/split/split.h"
 
 namespace plumbline::split {

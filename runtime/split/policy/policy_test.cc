@@ -10,7 +10,7 @@
 #include "runtime/capture/capture.h"
 #include "runtime/error.h"
 #include "runtime/flops/graph_flops.h"
-#include "runtime/graph/io/text.h"
+#include "runtime/graph/testing/parse.h"
 #include "runtime/split/measure/node_flops.h"
 #include "runtime/split/policy/legal_cuts.h"
 #include "runtime/split/policy/optimal_cuts.h"

@@ -1,13 +1,15 @@
+#include "runtime/graph/testing/parse.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "runtime/error.h"
 #include "runtime/graph/dtype_names.h"
-#include "runtime/graph/io/cursor.h"
 #include "runtime/graph/io/operator_named.h"
-#include "runtime/graph/io/parse_argument.h"
 #include "runtime/graph/io/text.h"
 #include "runtime/graph/schema_types.h"
+#include "runtime/graph/testing/cursor.h"
+#include "runtime/graph/testing/parse_argument.h"
 
 namespace plumbline::graph {
 namespace {

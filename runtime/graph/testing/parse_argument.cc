@@ -1,4 +1,4 @@
-#include "runtime/graph/io/parse_argument.h"
+#include "runtime/graph/testing/parse_argument.h"
 
 #include <algorithm>
 

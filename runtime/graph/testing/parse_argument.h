@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "runtime/graph/graph.h"
-#include "runtime/graph/io/cursor.h"
+#include "runtime/graph/testing/cursor.h"
 
 namespace plumbline::graph {
 

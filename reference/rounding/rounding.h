@@ -131,16 +131,4 @@ inline constexpr int kRoundingSamples = 16;
 BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model,
                              int samples = kRoundingSamples, const RoundingGate& gate = {});
 
-/// The errors of a run relative to its bounds: `element` or `norm` above 1 is an alarm.
-struct ErrorRatio {
-  double element = 0;  ///< the largest |error| / bound over all elements
-  double norm = 0;     ///< the largest relative norm of the error / rel_gate over all tensors
-  std::string element_where, norm_where;
-};
-
-/// Compares `actual` (any floating type) with `expected`. A tensor that is missing, unexpected or of another shape, or
-/// a non-finite number where a finite one is expected, makes `element` infinite. element_where and norm_where name the
-/// tensors.
-ErrorRatio error_ratio(const BoundedResults& expected, const NamedResults& actual);
-
 }  // namespace plumbline::reference

@@ -9,6 +9,7 @@
 
 #include "reference/models/parts/fill.h"
 #include "reference/rounding/rounding.h"
+#include "reference/testing/error_ratio.h"
 #include "runtime/testing/in_full.h"
 
 namespace plumbline::reference {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "reference/models/parts/fill.h"
+#include "reference/testing/error_ratio.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
 

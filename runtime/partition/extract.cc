@@ -13,23 +13,7 @@ namespace plumbline::partition {
 namespace {
 
 bool belongs_elsewhere(const JointNode& node, GraphHalf half, const HalfRules& rules) {
-  if (half == GraphHalf::Any) return false;
   return half == GraphHalf::Forward ? rules.only_in_backward(node) : rules.only_in_forward(node);
-}
-
-/// By node: whether it runs in this half even if its result is unused.
-std::vector<char> stays_when_dead(const JointGraph& graph, const MustRun& must, GraphHalf half) {
-  if (half == GraphHalf::Forward) return must.in_forward;
-  if (half == GraphHalf::Backward) return must.in_backward;
-  std::vector<char> stays;
-  stays.reserve(graph.nodes.size());
-  for (const JointNode& node : graph.nodes) stays.push_back(has_effects(node));
-  return stays;
-}
-
-const char* name_of(GraphHalf half) {
-  if (half == GraphHalf::Any) return "subgraph";
-  return half == GraphHalf::Forward ? "forward" : "backward";
 }
 
 [[noreturn]] void refuse(const JointGraph& graph, const JointEdges& edges, const std::vector<char>& valid,
@@ -44,7 +28,7 @@ const char* name_of(GraphHalf half) {
         break;
       }
   }
-  const std::string where = name_of(half);
+  const std::string where = half == GraphHalf::Forward ? "forward" : "backward";
   std::string text = "partition: the " + where + " cannot compute its output '" + graph.nodes[output].name + "'";
   if (graph.nodes[lacking].is_input())
     text += ": it needs '" + graph.nodes[lacking].name + "', which is not among the inputs of the " + where;
@@ -120,7 +104,8 @@ Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, cons
                           std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,
                           const HalfRules& rules) {
   const auto n = static_cast<NodeIndex>(graph.nodes.size());
-  std::vector<char> is_input(n, 0), valid(n, 0), needed = stays_when_dead(graph, must, half);
+  std::vector<char> is_input(n, 0), valid(n, 0),
+      needed = half == GraphHalf::Forward ? must.in_forward : must.in_backward;
   for (const NodeIndex input : inputs) is_input[input] = valid[input] = 1;
   for (NodeIndex i = 0; i < n; ++i) {
     const JointNode& node = graph.nodes[i];
@@ -143,10 +128,6 @@ Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, cons
   }
   std::ranges::reverse(part.ops);
   return part;
-}
-
-Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs) {
-  return extract_subgraph(graph, edges_of(graph), {}, std::move(inputs), std::move(outputs), GraphHalf::Any);
 }
 
 void divide(Partition& partition, const JointEdges& edges, std::vector<NodeIndex> saved,

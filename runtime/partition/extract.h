@@ -8,19 +8,17 @@
 
 namespace plumbline::partition {
 
-/// The half in which a subgraph will run; Any: no rules of a half apply.
-enum class GraphHalf : uint8_t { Any, Forward, Backward };
+/// The half in which a subgraph will run.
+enum class GraphHalf : uint8_t { Forward, Backward };
 
 /// Returns the calls that compute `outputs` from `inputs` (which may be inner nodes), in graph order, without dead
 /// ones. A call is valid if all its inputs are valid and `rules` do not bind it to the other half. Valid calls that
-/// `must` run in `half` stay even without users; in Any, so do all calls with effects. In the forward, an output that
-/// is a copy into an input and may run only in the backward is replaced by that input. Throws InputError naming an
-/// invalid output and the node that it lacks.
+/// `must` run in `half` stay even without users. In the forward, an output that is a copy into an input and may run
+/// only in the backward is replaced by that input. Throws InputError naming an invalid output and the node that it
+/// lacks.
 Subgraph extract_subgraph(const JointGraph& graph, const JointEdges& edges, const MustRun& must,
                           std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs, GraphHalf half,
                           const HalfRules& rules = {});
-/// The same with edges_of(graph), for GraphHalf::Any.
-Subgraph extract_subgraph(const JointGraph& graph, std::vector<NodeIndex> inputs, std::vector<NodeIndex> outputs);
 
 /// Divides partition.graph along the given values (tensors in `saved`, symbolic scalars in `saved_symbols`; each once).
 /// Drops values that the backward does not use, adds the symbols in the shapes of saved values and tangents, and moves

@@ -5,7 +5,6 @@
 #include <benchmark/benchmark.h>
 
 #include "reference/models/parts/layers.h"
-#include "runtime/capture/call.h"
 #include "runtime/capture/capture.h"
 #include "runtime/split/split.h"
 
@@ -33,10 +32,7 @@ class Chains : public torch::nn::Module {
   explicit Chains(int64_t nodes) : parts_(register_module("parts", std::make_shared<models::ChildList<Chain>>())) {
     for (int i = 0; i < kStages; ++i) parts_->add(nodes / kStages);
   }
-  at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Chain>& part : parts_->all()) x = capture::call(part, x);
-    return x;
-  }
+  at::Tensor forward(const at::Tensor& x) { return parts_->in_turn(x); }
 
  private:
   std::shared_ptr<models::ChildList<Chain>> parts_;

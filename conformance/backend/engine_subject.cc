@@ -185,19 +185,15 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     for (size_t m = 0; m < step.losses.size(); ++m)
       if (step.losses[m].defined())
         reference::put(results_, {step_, reference::ResultKind::Loss, -1, static_cast<int>(m), "loss"}, step.losses[m]);
-    for (size_t m = 0; m < step.local_losses.size(); ++m)
-      for (size_t i = 0; i < step.local_losses[m].size(); ++i)
-        if (step.local_losses[m][i].defined())
-          reference::put(results_,
-                         {step_, reference::ResultKind::Loss, -1, static_cast<int>(m), models::output_name(model_, i)},
-                         step.local_losses[m][i]);
-    if (!reference::keeps_details(case_)) return;
-    for (size_t m = 0; m < step.outputs.size(); ++m)
-      for (size_t i = 0; i < step.outputs[m].size(); ++i)
-        if (step.outputs[m][i].defined())
-          reference::put(
-              results_, {step_, reference::ResultKind::Output, -1, static_cast<int>(m), models::output_name(model_, i)},
-              step.outputs[m][i]);
+    const auto put_outputs = [&](reference::ResultKind kind, const std::vector<std::vector<at::Tensor>>& of_step) {
+      for (size_t m = 0; m < of_step.size(); ++m)
+        for (size_t i = 0; i < of_step[m].size(); ++i)
+          if (of_step[m][i].defined())
+            reference::put(results_, {step_, kind, -1, static_cast<int>(m), models::output_name(model_, i)},
+                           of_step[m][i]);
+    };
+    put_outputs(reference::ResultKind::Loss, step.local_losses);
+    if (reference::keeps_details(case_)) put_outputs(reference::ResultKind::Output, step.outputs);
   }
 
   void on_boundary_input(int stage, int, const std::string& name, const at::Tensor& value) override {

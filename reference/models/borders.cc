@@ -211,10 +211,7 @@ std::vector<Family> border_families() {
        .inputs = {{"x", Values}, {"side", Values}, {"spare", Values}}},
       {.name = "masked", .forward = masked, .inputs = {{"x", Values}, {"mask", Mask}}},
   };
-  std::vector<Family> all;
-  for (const Variant& variant : both)
-    for (Family& family : twins(variant)) all.push_back(std::move(family));
-  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  std::vector<Family> all = families_of(both, exact_only);
   all.push_back(
       real_twin({.name = "constants", .forward = [half = at::scalar_tensor(0.5)](Parts& net, const Tensors& in) {
                    return constants(net, in, half);

@@ -107,23 +107,15 @@ Tensors reads_buffer(Parts& net, const Tensors& in) {
 std::vector<Family> crossing_families() {
   using namespace crossing_models;
   const ExactParameters narrow{.fans = {1}, .bias_hi = 2, .biased = 1};
-  std::vector<Family> all;
-  for (const Variant& variant : std::vector<Variant>{
-           {.name = "strided-gradients", .forward = strided_gradients, .extras = {"second", "fourth"}, .exact = narrow},
-           {.name = "composed-weights", .forward = composed_weights, .extras = {"u0", "v0", "u1", "v1"}}})
-    for (Family& family : twins(variant)) all.push_back(std::move(family));
-  all.push_back(exact_twin({.name = "common-factor",
-                            .forward = common_factor,
-                            .extras = {"a0", "b0", "c0", "a1", "b1", "c1"},
-                            .exact = narrow}));
-  all.push_back(exact_twin({.name = "shared-summand",
-                            .forward = shared_summand,
-                            .extras = {"a0", "b0", "c0", "a1", "b1", "c1"},
-                            .exact = narrow}));
-  all.push_back(exact_twin(
-      {.name = "summed-weights", .forward = summed_weights, .extras = {"u0", "v0", "u1", "v1"}, .exact = narrow}));
-  all.push_back(exact_twin({.name = "read-by-all", .forward = read_by_all, .exact = narrow}));
-  all.push_back(exact_twin({.name = "twin-skips", .forward = twin_skips, .exact = narrow}));
+  const std::vector<std::string> two = {"u0", "v0", "u1", "v1"}, three = {"a0", "b0", "c0", "a1", "b1", "c1"};
+  std::vector<Family> all = families_of(
+      {{.name = "strided-gradients", .forward = strided_gradients, .extras = {"second", "fourth"}, .exact = narrow},
+       {.name = "composed-weights", .forward = composed_weights, .extras = two}},
+      {{.name = "common-factor", .forward = common_factor, .extras = three, .exact = narrow},
+       {.name = "shared-summand", .forward = shared_summand, .extras = three, .exact = narrow},
+       {.name = "summed-weights", .forward = summed_weights, .extras = two, .exact = narrow},
+       {.name = "read-by-all", .forward = read_by_all, .exact = narrow},
+       {.name = "twin-skips", .forward = twin_skips, .exact = narrow}});
   all.push_back(real_twin({.name = "reads-buffer", .forward = reads_buffer, .prepare = [](Parts& net) {
                              net.register_buffer("seen", at::zeros({net.width}));
                            }}));

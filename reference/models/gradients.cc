@@ -148,10 +148,7 @@ std::vector<Family> gradient_families() {
       {.name = "frozen-first", .forward = plain, .finish = frozen(0, 5)},
       {.name = "frozen-weights", .forward = plain, .finish = freeze_weights},
   };
-  std::vector<Family> all;
-  for (const Variant& variant : both)
-    for (Family& family : twins(variant)) all.push_back(std::move(family));
-  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  std::vector<Family> all = families_of(both, exact_only);
   all.push_back(real_twin({.name = "mixed-bf16", .forward = by_own_dtype, .finish = widen_ends}));
   all.push_back(real_twin({.name = "autocast", .forward = under_autocast}));
   all.push_back(real_twin({.name = "noise", .forward = noise}));

@@ -72,10 +72,7 @@ class ConvolutionChain : public torch::nn::Module {
   ConvolutionChain() : parts_(register_module("parts", std::make_shared<ChildList<ImagePart>>())) {
     for (int i = 0; i < part_count; ++i) parts_->add(channels, channels, /*counts=*/i % 2 == 1);
   }
-  at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<ImagePart>& part : parts_->all()) x = capture::call(part, x);
-    return x;
-  }
+  at::Tensor forward(const at::Tensor& x) { return parts_->in_turn(x); }
   static constexpr int64_t channels = 4;
 
  private:

@@ -5,7 +5,6 @@
 #include "reference/models/families.h"
 #include "reference/models/parts/layers.h"
 #include "reference/models/parts/parameters.h"
-#include "runtime/capture/call.h"
 
 namespace plumbline::models {
 namespace mlp_models {
@@ -23,10 +22,7 @@ class Mlp : public torch::nn::Module {
       : layers_(register_module("layers", std::make_shared<ChildList<Layer>>())) {
     for (int i = 0; i < layer_count; ++i) layers_->add(width, width, activation, dropout);
   }
-  at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Layer>& layer : layers_->all()) x = capture::call(layer, x);
-    return x;
-  }
+  at::Tensor forward(const at::Tensor& x) { return layers_->in_turn(x); }
 
  private:
   std::shared_ptr<ChildList<Layer>> layers_;

@@ -32,14 +32,10 @@ Tensors absent_value(Parts& net, const Tensors& in) {
 std::vector<Family> presence_families() {
   using namespace presence_models;
   using enum Content;
-  std::vector<Family> all;
-  for (const Variant& variant : std::vector<Variant>{
-           {.name = "optional-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", FirstMask}}},
-           {.name = "absent-value", .forward = absent_value}})
-    for (Family& family : twins(variant)) all.push_back(std::move(family));
-  all.push_back(
-      exact_twin({.name = "late-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", SecondMask}}}));
-  return all;
+  return families_of(
+      {{.name = "optional-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", FirstMask}}},
+       {.name = "absent-value", .forward = absent_value}},
+      {{.name = "late-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", SecondMask}}}});
 }
 
 }  // namespace plumbline::models

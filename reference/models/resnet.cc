@@ -46,9 +46,7 @@ class ResNet : public torch::nn::Module {
     for (int i = 0; i < block_count; ++i) blocks_->add();
   }
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor h = capture::call(stem_, x);
-    for (std::shared_ptr<ResidualBlock>& block : blocks_->all()) h = capture::call(block, h);
-    return capture::call(head_, at::mean(h, {2, 3}));
+    return capture::call(head_, at::mean(blocks_->in_turn(capture::call(stem_, x)), {2, 3}));
   }
 
  private:

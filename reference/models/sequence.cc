@@ -183,11 +183,7 @@ class AttentionNet : public torch::nn::Module {
         parts_(register_module("parts", std::make_shared<ChildList<Layer>>())) {
     for (int i = 0; i < kParts; ++i) parts_->add(width_of(is_exact), width_of(is_exact), activation_of(is_exact));
   }
-  at::Tensor forward(const at::Tensor& x) {
-    at::Tensor h = capture::call(attention_, x, x);
-    for (std::shared_ptr<Layer>& part : parts_->all()) h = capture::call(part, h);
-    return h;
-  }
+  at::Tensor forward(const at::Tensor& x) { return parts_->in_turn(capture::call(attention_, x, x)); }
 
  private:
   std::shared_ptr<CrossAttention> attention_;

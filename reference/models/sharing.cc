@@ -45,10 +45,7 @@ class SharedAtAnyPlace : public torch::nn::Module {
       for (int i = 0; i < count; ++i) cells_->add(width, shared, place);
     }
   }
-  at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<SharingCell>& cell : cells_->all()) x = capture::call(cell, x);
-    return x;
-  }
+  at::Tensor forward(const at::Tensor& x) { return cells_->in_turn(x); }
 
  private:
   std::shared_ptr<ChildList<SharingCell>> cells_;
@@ -135,10 +132,7 @@ std::vector<Family> sharing_families() {
       {.name = "shared-parts", .forward = two_names},
       {.name = "shared-frozen", .forward = common_after({1, 6}), .extras = extras, .finish = freeze_common},
   };
-  std::vector<Family> all;
-  for (const Variant& variant : both)
-    for (Family& family : twins(variant)) all.push_back(std::move(family));
-  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  std::vector<Family> all = families_of(both, exact_only);
   all.push_back(shared_at_any_place());
   all.push_back(real_twin({.name = "shared-dropout", .forward = with_dropout, .extras = extras}));
   return all;

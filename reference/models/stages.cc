@@ -49,10 +49,7 @@ class Lopsided : public torch::nn::Module {
                   : i == 3 ? Cell::Kind::Activation
                            : Cell::Kind::Layer);
   }
-  at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Cell>& cell : cells_->all()) x = capture::call(cell, x);
-    return x;
-  }
+  at::Tensor forward(const at::Tensor& x) { return cells_->in_turn(x); }
 
  private:
   std::shared_ptr<ChildList<Cell>> cells_;
@@ -81,10 +78,7 @@ class SplitTwice : public torch::nn::Module {
         turns_(register_module("turns", std::make_shared<ChildList<Turn>>())) {
     for (int i = 0; i < turns; ++i) turns_->add(is_common(i) ? common_ : layer(is_exact), !is_common(i));
   }
-  at::Tensor forward(at::Tensor x) {
-    for (std::shared_ptr<Turn>& turn : turns_->all()) x = capture::call(turn, x);
-    return x;
-  }
+  at::Tensor forward(const at::Tensor& x) { return turns_->in_turn(x); }
 
  private:
   static std::shared_ptr<Layer> layer(bool is_exact) {

@@ -25,9 +25,7 @@ class Tied : public torch::nn::Module {
     for (int i = 0; i < layer_count; ++i) layers_->add(width, width, Activation::Abs);
   }
   at::Tensor forward(const at::Tensor& tokens) {
-    at::Tensor h = capture::call(tok_, tokens);
-    for (std::shared_ptr<Layer>& layer : layers_->all()) h = capture::call(layer, h);
-    return at::linear(h, tok_->weight());
+    return at::linear(layers_->in_turn(capture::call(tok_, tokens)), tok_->weight());
   }
 
  private:

@@ -9,8 +9,6 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
 
-#include "runtime/capture/call.h"
-
 namespace plumbline::models {
 
 Linear::Linear(int64_t in, int64_t out)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference/models/zoo.h"
+#include "runtime/capture/call.h"
 
 namespace plumbline::models {
 
@@ -77,6 +78,11 @@ class ChildList : public torch::nn::Module {
   /// Child i; not const, since capture::call() takes a non-const shared_ptr.
   std::shared_ptr<Child>& operator[](size_t i) { return children_[i]; }
   std::vector<std::shared_ptr<Child>>& all() { return children_; }
+  /// Calls the children one after another.
+  at::Tensor in_turn(at::Tensor x) {
+    for (std::shared_ptr<Child>& child : children_) x = capture::call(child, x);
+    return x;
+  }
 
  private:
   std::vector<std::shared_ptr<Child>> children_;

@@ -165,6 +165,13 @@ std::vector<Family> twins(const Variant& variant) { return {real_twin(variant), 
 Family real_twin(const Variant& variant) { return family(variant, false); }
 Family exact_twin(const Variant& variant) { return family(variant, true); }
 
+std::vector<Family> families_of(const std::vector<Variant>& both, const std::vector<Variant>& exact_only) {
+  std::vector<Family> all;
+  for (const Variant& variant : both) all.insert(all.end(), {real_twin(variant), exact_twin(variant)});
+  for (const Variant& variant : exact_only) all.push_back(exact_twin(variant));
+  return all;
+}
+
 bool is_narrow(reference::Dtype dtype) { return dtype == reference::Dtype::BF16 || dtype == reference::Dtype::F16; }
 
 }  // namespace plumbline::models

@@ -118,6 +118,8 @@ struct Variant {
 std::vector<Family> twins(const Variant& variant);
 Family real_twin(const Variant& variant);
 Family exact_twin(const Variant& variant);
+/// Those of both versions of some variants, then those of the exact version of others.
+std::vector<Family> families_of(const std::vector<Variant>& both, const std::vector<Variant>& exact_only);
 
 /// Whether the dtype is bfloat16 or float16, which hold only small whole numbers: exact models then have narrow
 /// weights, and inputs of -1 and +1.

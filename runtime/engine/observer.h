@@ -30,12 +30,6 @@ class EngineObserver {
   /// gradient summed over the micro-batches of this step so far, not divided by their number. It is a clone, made for
   /// each call: with an observer, every B and W copies all parameter gradients of its stage.
   virtual void on_parameter_gradient(int stage, int microbatch, const std::string& name, const at::Tensor& grad) = 0;
-  /// Called after the backward of stage 0, once for each input of the model that requires a gradient and got one.
-  /// `grad` is the gradient of the input with index `input` in this micro-batch, not divided by the number of
-  /// micro-batches.
-  virtual void on_input_gradient(int microbatch, int input, const at::Tensor& grad) {
-    static_cast<void>(microbatch), static_cast<void>(input), static_cast<void>(grad);
-  }
 };
 
 }  // namespace plumbline::engine

@@ -23,7 +23,6 @@ inline const c10::TypePtr* element_type(const c10::Type& type) {
   return list.kind() == c10::TypeKind::ListType ? &list.castRaw<c10::ListType>()->getElementType() : nullptr;
 }
 
-/// Whether the type is a tensor or an optional tensor.
 inline bool takes_tensor(const c10::Type& type) { return without_optional(type).kind() == c10::TypeKind::TensorType; }
 
 /// `value` as a constant of `type`, with the conversions of PyTorch's own matching of arguments: between bool and int,

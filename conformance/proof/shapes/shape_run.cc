@@ -41,7 +41,6 @@ bool changes_memory(const std::string& op) {
   return all.contains(op);
 }
 
-/// The argument that the result is.
 size_t written_argument(const c10::FunctionSchema& schema, const c10::Argument& result) {
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::AliasInfo* alias = schema.arguments()[i].alias_info();

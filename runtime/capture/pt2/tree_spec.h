@@ -17,7 +17,6 @@ struct TreeSpec {
   std::vector<TreeSpec> children;
 
   bool is_leaf() const { return type.empty(); }
-  /// The number of leaves.
   size_t leaves() const;
 };
 

@@ -121,13 +121,6 @@ void Step::finish_input_gradients(int stage, int microbatch) {
     grad = in_transfer_layout(grad, context_.options.keep_strides);
     if (observer) observer->on_backward(stage, microbatch, boundary.name, grad);
   }
-  if (stage != 0 || !observer) return;
-  size_t given = 0;
-  for (size_t i = 0; i < batch_.inputs[microbatch].size(); ++i) {
-    if (!batch_.inputs[microbatch][i].defined()) continue;
-    const at::Tensor& grad = state.input_grads[given++];
-    if (grad.defined()) observer->on_input_gradient(microbatch, static_cast<int>(i), grad);
-  }
 }
 
 /// Only now: a backward adds to the .grad of a leaf, which a replicated input is for every micro-batch.

@@ -12,7 +12,6 @@
 
 namespace plumbline::transport {
 
-/// Returns MPI's text for an error code.
 std::string mpi_error_text(int code);
 
 /// Throws Error with `call` (the function's name) and MPI's text unless `code` is MPI_SUCCESS.

@@ -239,8 +239,8 @@ void RoundingInterposer::call_kernel(const c10::OperatorHandle& op, torch::jit::
       disturb(arguments[i].toTensor(), of_results);
 }
 
-BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model, int samples,
-                             const RoundingGate& gate) {
+BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model, int samples) {
+  constexpr double share = 0.5, norm_factor = 10;  // norm_factor: c in the header
   const c10::NoGradGuard no_grad;
   const auto detached = [&](NamedResults results) {
     for (auto& [name, result] : results) result = result.detach().to(at::kDouble, false, /*copy=*/true).contiguous();
@@ -281,11 +281,10 @@ BoundedResults running_error(const std::function<NamedResults()>& run, const Rou
     const double count = static_cast<double>(std::max<int64_t>(value.numel(), 1));
     const double mean_square = squares[name].sum().item<double>() / std::max(samples, 1);  // of the norms
     const double norm = value.norm().item<double>();
-    bound =
-        at::maximum(bound, value.abs() * model.unit_roundoff).clamp_min_(gate.share * std::sqrt(mean_square / count));
-    bound.mul_(gate.safety);
-    const double deviation = gate.norm_factor * std::sqrt(mean_square);
-    out.rel_gate[name] = norm > 0 ? std::max(deviation / norm, gate.norm_factor * model.unit_roundoff)
+    bound = at::maximum(bound, value.abs() * model.unit_roundoff).clamp_min_(share * std::sqrt(mean_square / count));
+    bound.mul_(kRoundingSafety);
+    const double deviation = norm_factor * std::sqrt(mean_square);
+    out.rel_gate[name] = norm > 0 ? std::max(deviation / norm, norm_factor * model.unit_roundoff)
                                   : (deviation > 0 ? std::numeric_limits<double>::infinity() : 0);
   }
   return out;

@@ -48,7 +48,7 @@
 //    with accumulation_roundoff 2^-11).
 //
 // Calibration (rounding_calibration_test.cc repeats it): 100 seeds of each of three models, real runs in several orders
-// (whole, 4 chunks, 8 chunks backwards; for batch norm the batch reversed), default gates, worst error / bound and
+// (whole, 4 chunks, 8 chunks backwards; for batch norm the batch reversed), worst error / bound and
 // worst norm / rel_gate; LibTorch 2.15, x86-64:
 //     mlp with gelu, mse                        float32 0.22, 0.08    bfloat16 0.24, 0.15
 //     layer norm, attention, cross entropy      float32 0.23, 0.12    bfloat16 0.25, 0.27
@@ -114,13 +114,8 @@ struct BoundedResults {
                                            ///< zero and its samples are not
 };
 
-/// How far a correct run may exceed the scatter of the samples: the factors of the bound and, norm_factor, of rel_gate
-/// (c above). Calibrated as described above.
-struct RoundingGate {
-  double safety = 10;
-  double share = 0.5;
-  double norm_factor = 10;
-};
+/// How far a correct run may exceed the scatter of the samples: `safety` above. Calibrated as described there.
+inline constexpr double kRoundingSafety = 10;
 
 /// The samples of the calibration above.
 inline constexpr int kRoundingSamples = 16;
@@ -129,6 +124,6 @@ inline constexpr int kRoundingSamples = 16;
 /// InputError if `run` does not return the same names and shapes each time. Cost: `samples` runs, each about three
 /// times a plain one.
 BoundedResults running_error(const std::function<NamedResults()>& run, const RoundingModel& model,
-                             int samples = kRoundingSamples, const RoundingGate& gate = {});
+                             int samples = kRoundingSamples);
 
 }  // namespace plumbline::reference

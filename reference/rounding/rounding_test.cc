@@ -141,15 +141,14 @@ TEST(Rounding, AccumulationIntoGradIsSeen) {
   };
   const BoundedResults bounds = running_error(run, rounding_model(at::kFloat), 64);
   // The only rounding is that of 1 + 1, so the largest of 64 samples is nearly 2u.
-  EXPECT_NEAR(bounds.bound.at("grad").item<double>() / (RoundingGate().safety * 2 * kU), 1, 0.1);
+  EXPECT_NEAR(bounds.bound.at("grad").item<double>() / (kRoundingSafety * 2 * kU), 1, 0.1);
 }
 
 TEST(Rounding, FloorsAndGates) {
   const at::Tensor moved = at::tensor({4.0, 0.0}, at::kDouble);
   const BoundedResults bounds = running_error(
       [&] { return NamedResults{{"moved", moved.clone()}, {"sum", moved + moved}}; }, rounding_model(at::kFloat));
-  const double safety = RoundingGate().safety;
-  EXPECT_DOUBLE_EQ(bounds.bound.at("moved")[0].item<double>(), safety * kU * 4);
+  EXPECT_DOUBLE_EQ(bounds.bound.at("moved")[0].item<double>(), kRoundingSafety * kU * 4);
   EXPECT_EQ(bounds.bound.at("moved")[1].item<double>(), 0);
   EXPECT_GT(bounds.bound.at("sum")[1].item<double>(), 0) << "a share of the tensor's RMS deviation";
   EXPECT_EQ(error_ratio(bounds, bounds.value).element, 0);

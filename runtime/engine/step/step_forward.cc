@@ -110,7 +110,7 @@ void Step::take_local_losses(int stage, int microbatch) {
     at::Tensor loss = context_.options.local_loss ? context_.options.local_loss(made) : made;
     require_scalar(loss, "local loss " + std::to_string(local.model_output), microbatch);
     // None among the outputs of the last stage, as the losses of other stages: the number of stages must not matter.
-    if (context_.is_last(stage)) made.reset();
+    if (plan_.plan.ends_with(stage, microbatch)) made.reset();
     losses.resize(std::max(losses.size(), static_cast<size_t>(local.model_output) + 1));
     losses[local.model_output] = loss.detach();
     state.local_losses.push_back(std::move(loss));

@@ -4,6 +4,8 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
+#include <set>
+
 #include "conformance/backend/weight_closures.h"
 #include "conformance/corpus/case_schedule.h"
 #include "reference/hooks.h"
@@ -134,11 +136,12 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     if (reference::keeps_details(case_)) engine.observer = this;
     engine.decorate = [this, fault = options.fault](int stage, const split::StageState& state,
                                                     std::unique_ptr<engine::StageRunner> runner) {
-      if (const auto [it, is_new] = hooks_.try_emplace(stage); is_new)
-        for (const auto& [name, parameter] : state.parameters) {
-          if (case_.parameter_hooks) it->second.add(name, parameter);
-          if (case_.accumulation_hooks) it->second.add_after(name, parameter);
-        }
+      reference::CountedHooks& hooks = hooks_[stage];
+      for (const auto& [name, parameter] : state.parameters) {
+        if (!hooked_.emplace(stage, name).second) continue;
+        if (case_.parameter_hooks) hooks.add(name, parameter);
+        if (case_.accumulation_hooks) hooks.add_after(name, parameter);
+      }
       return fault && fault->stage ? fault->stage(stage, state, std::move(runner)) : std::move(runner);
     };
     if (options.fault && options.fault->options) options.fault->options(engine);
@@ -225,6 +228,7 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
   int step_ = 0;
   double divisor_ = 1.0;                          ///< of the step's losses
   std::map<int, reference::CountedHooks> hooks_;  ///< by stage
+  std::set<std::pair<int, std::string>> hooked_;  ///< stages and parameters
   engine::Engine engine_;
 };
 

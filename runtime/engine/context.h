@@ -21,7 +21,7 @@ struct EngineContext {
   schedule::Schedule schedule;
   EngineOptions options;
   std::vector<int> stages;                  ///< this rank's stages, ascending
-  std::map<int, split::StageState> states;  ///< by stage; filled when the first plan is made
+  std::map<int, split::StageState> states;  ///< by stage; completed by the first plan with all stages
   RandomContext random;
   bool lost_parameters = false;              ///< a step with sharded parameters failed
   std::unique_ptr<HostTransfers> host = {};  ///< made by the first step that offloads; dropped when a step fails

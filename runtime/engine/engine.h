@@ -111,7 +111,9 @@ class Engine {
   /// states(). Parameters, their gradients and buffers are kept.
   void forget_plans();
 
-  /// Parameters and buffers of this rank's stages, by stage and canonical name; empty before the first step.
+  /// Parameters and buffers of this rank's stages, by stage and canonical name; empty before the first step. An
+  /// evaluation that all micro-batches leave early (split::Pipe::ends_early) adds only what they use; the first other
+  /// step adds the rest.
   const std::map<int, split::StageState>& states() const { return context_.states; }
 
  private:

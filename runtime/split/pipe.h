@@ -64,6 +64,9 @@ struct Pipe {
   std::vector<Boundary> boundaries;
   std::vector<SharedParameter> shared;
   std::vector<LocalLoss> local_losses;  ///< in the order of SplitOptions::local_losses
+  /// Whether forward returned before the last stage (SplitOptions::exits_early), so that there are fewer stages than
+  /// the points make, and parameters and buffers that forward did not use are in no stage.
+  bool ends_early = false;
 
   int num_stages() const { return static_cast<int>(stages.size()); }
 };

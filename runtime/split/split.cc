@@ -41,6 +41,7 @@ class Builder {
         names_(boundary_names(graph)),
         local_(analysis.stages(), std::vector<graph::ValueId>(graph.values.size(), graph::kNoValue)) {
     pipe_.stages.resize(analysis.stages());
+    pipe_.ends_early = options.exits_early && stages() <= static_cast<int>(options.points.size());
     for (int s = 0; s < stages(); ++s) graph_of(s).autocast = graph.autocast;
   }
 
@@ -207,12 +208,11 @@ class Builder {
   void add_attributes() {
     int neighbour = 0;  // an unused parameter joins the stage of the one registered before it
     // Or a stage after the one in which forward returned.
-    const bool ends_early = options_.exits_early && stages() <= static_cast<int>(options_.points.size());
     for (const graph::Attribute& attribute : graph_.attributes) {
       std::vector<int> owners = {neighbour};
       if (attribute.value != graph::kNoValue && !analysis_.used_by(attribute.value).empty())
         owners = analysis_.used_by(attribute.value);
-      else if (ends_early)
+      else if (pipe_.ends_early)
         continue;
       if (transmitted_.contains(attribute.value)) owners.resize(1);
       neighbour = owners.front();

@@ -23,7 +23,7 @@ struct Channel {
 struct Plan {
   /// One pipe for each distinct shape of micro-batch, all with the same boundaries; whether a gradient returns may
   /// differ. In an evaluation a pipe may end with an earlier stage (SplitOptions::exits_early), and has the boundaries
-  /// between its stages; the first one never does.
+  /// between its stages; no pipe is longer than the first one.
   std::vector<split::Pipe> pipes;
   /// By micro-batch: the index of its pipe in `pipes`.
   std::vector<int> variants;

@@ -10,17 +10,26 @@
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/lowering/replica_actions.h"
+#include "runtime/schedule/stage_graph.h"
 #include "runtime/split/materialize.h"
 
 namespace plumbline::engine {
 namespace {
 
 /// The actions of an evaluation. The transfers of a lowered schedule keep their places: the rest of a valid order is
-/// valid.
-schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
-  const auto serves = [](schedule::ActionType type) {
-    using enum schedule::ActionType;
-    return type == F || type == SEND_F || type == RECV_F || type == WAIT_SEND_F || type == UNSHARD || type == RESHARD;
+/// valid. If all micro-batches leave early, the transfers of stages that exchange nothing are left out.
+schedule::Schedule forwards_only(const schedule::Schedule& schedule, const split::Pipe& pipe) {
+  using enum schedule::ActionType;
+  const schedule::StageGraph graph(schedule.stages, stage_edges(pipe));
+  const auto is_needed = [&](const schedule::Action& transfer) {
+    const int stage = transfer.stage, m = transfer.microbatch;
+    const bool in_range = stage >= 0 && stage < schedule.stages && m >= 0 && m < schedule.microbatches;
+    if (pipe.num_stages() == schedule.stages || !in_range) return true;  // require_valid() checks it
+    return schedule::carries(schedule, graph, transfer.type == RECV_F ? RECV_F : SEND_F, stage, m);
+  };
+  const auto serves = [&](const schedule::Action& action) {
+    if (action.type == F || action.type == UNSHARD || action.type == RESHARD) return true;
+    return (action.type == SEND_F || action.type == RECV_F || action.type == WAIT_SEND_F) && is_needed(action);
   };
   schedule::Schedule out = schedule;
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
@@ -31,7 +40,7 @@ schedule::Schedule forwards_only(const schedule::Schedule& schedule) {
       end = schedule::group_end(actions, begin);
       const size_t before = kept.size();
       for (size_t i = begin; i < end; ++i)
-        if (serves(actions[i].type)) kept.push_back(actions[i]);
+        if (serves(actions[i])) kept.push_back(actions[i]);
       if (kept.size() > before) kept.back().overlaps_next = false;
     }
   }
@@ -60,7 +69,7 @@ std::vector<int> count_consumers(const EngineContext& context, const Plan& plan,
 
 void refuse_written_buffers(const schedule::Schedule& schedule, const split::Pipe& pipe) {
   if (schedule.replicas() == 1) return;
-  for (int stage = 0; stage < schedule.stages; ++stage) {
+  for (int stage = 0; stage < pipe.num_stages(); ++stage) {
     const graph::Graph& graph = pipe.stages[stage].graph;
     const std::set<graph::ValueId> written = written_attributes(graph);
     for (const graph::Attribute& attribute : graph.attributes)
@@ -78,7 +87,7 @@ schedule::Schedule lowered_for(const split::Pipe& pipe, const schedule::Schedule
                                const schedule::ReplicaOptions& replicas, bool backward) {
   schedule::Schedule lowered = schedule;
   if (!schedule::has_communication(lowered)) lowered = schedule::with_replica_actions(lowered, replicas);
-  if (!backward) lowered = forwards_only(lowered);
+  if (!backward) lowered = forwards_only(lowered, pipe);
   const std::vector<schedule::StageEdge> edges = stage_edges(pipe);
   if (!schedule::has_transport(lowered)) lowered = schedule::lower(lowered, edges);
   schedule::require_valid(lowered, edges, {.forward_only = !backward, .lowered = true});
@@ -128,7 +137,9 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   made->plan = make_plan(source_, training, microbatches);
   const split::Pipe& pipe = made->plan.pipes.front();
   const schedule::Schedule& schedule = context_.schedule;
-  if (pipe.num_stages() != schedule.stages)
+  const bool has_all_stages = pipe.num_stages() == schedule.stages;
+  const bool all_leave_early = !training && pipe.ends_early && pipe.num_stages() < schedule.stages;
+  if (!has_all_stages && !all_leave_early)
     throw InputError("engine: the schedule has " + std::to_string(schedule.stages) +
                      " stages, the model's split points make " + std::to_string(pipe.num_stages()));
   made->backward = training && context_.options.loss;
@@ -137,7 +148,8 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
       lowered_for(pipe, schedule, context_.options.replicas, made->backward).ranks[context_.transport.rank()]);
   made->offloaded = offloaded_slots(context_, made->actions);
   require_tags(context_, made->plan);
-  check_recompute(context_.options.recompute, pipe);
+  if (has_all_stages) check_recompute(context_.options.recompute, pipe);
+  add_states(pipe);
   std::map<int, std::vector<std::string>> choices;
   for (int stage : context_.stages) choices.emplace(stage, add_stage(*made, stage));
   made->copies = parameter_copies(context_.states, pipe.shared, schedule);
@@ -150,12 +162,24 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   return made;
 }
 
+/// A pipe that ends early lacks stages, and parameters that its last stage uses behind the exit: the first pipe with
+/// all stages completes the states.
+void PlanCache::add_states(const split::Pipe& pipe) {
+  if (has_whole_states_) return;
+  for (int stage : context_.stages) {
+    split::StageState& state = context_.states[stage];
+    if (stage >= pipe.num_stages()) continue;
+    split::StageState made = split::make_stage_state(pipe, stage, context_.options.device);
+    state.parameters.merge(made.parameters);
+    state.buffers.merge(made.buffers);
+  }
+  has_whole_states_ = pipe.num_stages() == context_.schedule.stages;
+}
+
 /// Returns the partitioner's choices, by variant.
 std::vector<std::string> PlanCache::add_stage(StepPlan& made, int stage) {
   Plan& plan = made.plan;
   const EngineOptions& options = context_.options;
-  if (!context_.states.contains(stage))
-    context_.states.emplace(stage, split::make_stage_state(plan.pipes.front(), stage, options.device));
   const split::StageState& state = context_.states.at(stage);
   std::vector<const graph::Graph*> graphs;
   std::vector<std::vector<char>> has_gradient;

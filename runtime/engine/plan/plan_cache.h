@@ -62,11 +62,13 @@ class PlanCache {
 
  private:
   std::unique_ptr<StepPlan> make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
+  void add_states(const split::Pipe& pipe);
   std::vector<std::string> add_stage(StepPlan& made, int stage);
   void add_shards(StepPlan& made);
 
   EngineContext& context_;
   PipeSource source_;
+  bool has_whole_states_ = false;  // of all stages, with all their parameters and buffers
   struct Entry {
     std::unique_ptr<StepPlan> plan;
     uint64_t used = 0;  // the number of the plan_for() call that used the plan last

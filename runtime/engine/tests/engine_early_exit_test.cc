@@ -8,6 +8,7 @@
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/schedule/lowering/lower.h"
 #include "runtime/schedule/lowering/passes.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
 namespace {
@@ -116,6 +117,42 @@ TEST(EngineEarlyExit, SomeMicrobatchesLeave) {
       expect_plain_evaluation(engine, schedule, rank, rows);
     expect_plain_training(engine);
     expect_plain_evaluation(engine, schedule, rank, {2, 4});
+  });
+}
+
+TEST(EngineEarlyExit, AllMicrobatchesLeave) {
+  for (bool trains_first : {false, true})
+    with_engines([&](engine::Engine& engine, const schedule::Schedule& schedule, int rank) {
+      if (trains_first) expect_plain_training(engine);
+      for (const std::vector<int64_t>& rows : std::vector<std::vector<int64_t>>{{2, 1}, {2, 4}, {2, 2}, {4, 3}, {2, 1}})
+        expect_plain_evaluation(engine, schedule, rank, rows);
+      expect_plain_training(engine);
+      expect_plain_evaluation(engine, schedule, rank, {1, 2});
+    });
+}
+
+TEST(EngineEarlyExit, TheStatesAreCompleteOnceAMicrobatchGoesThroughAllStages) {
+  with_engines([](engine::Engine& engine, const schedule::Schedule&, int) {
+    const auto held = [&] {
+      size_t parameters = 0;
+      for (const auto& [stage, state] : engine.states()) parameters += state.parameters.size();
+      return parameters;
+    };
+    engine.evaluate(batch_of_rows({2, 2}));
+    // Two of each layer.
+    EXPECT_EQ(held(), 2 * (engine.states().count(0) + engine.states().count(kExit)));
+    engine.evaluate(batch_of_rows({2, 4}));
+    EXPECT_EQ(held(), 2 * engine.states().size() + engine.states().count(kExit)) << "with `late`";
+  });
+}
+
+TEST(EngineEarlyExit, TooFewStagesAreNoEarlyExit) {
+  const schedule::Schedule schedule = schedule::make_schedule("gpipe", 4, 2);
+  with_ranks(4, [&](transport::Transport& transport) {
+    LeavesEarly model;
+    engine::Engine engine(transport, schedule, source(model, {{"l1"}}), Fleet("mlp", schedule).options);
+    EXPECT_EQ(refusal([&] { engine.evaluate(batch_of_rows({4, 4})); }),
+              "engine: the schedule has 4 stages, the model's split points make 2");
   });
 }
 

@@ -93,6 +93,15 @@ TEST(PipeJson, LocalLossesComeBack) {
   EXPECT_NE(to_text(pipe).find("output 3 of the model stays as output 2 of stage 1"), std::string::npos);
 }
 
+TEST(PipeJson, AnEarlyEndComesBack) {
+  Pipe pipe = testing::three_stage_pipe();
+  EXPECT_FALSE(to_json(pipe, [](int) { return true; }).contains("ends_early"));
+  pipe.ends_early = true;
+  const nlohmann::json json = to_json(pipe, [](int) { return true; });
+  EXPECT_TRUE(json.at("ends_early").get<bool>());
+  EXPECT_TRUE(pipe_from_json(JsonPlace(json, "p")).ends_early);
+}
+
 TEST(PipeJson, ErrorsNameThePlace) {
   const nlohmann::json good = to_json(testing::three_stage_pipe(), [](int) { return true; });
   const std::pair<const char*, const char*> cases[] = {

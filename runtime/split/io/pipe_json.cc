@@ -92,7 +92,7 @@ SharedParameter shared_from_json(const JsonPlace& place, size_t num_stages) {
 }  // namespace
 
 Json to_json(const Pipe& pipe, const std::function<bool(int)>& with_graph) {
-  const auto& [stages, boundaries, shared, local_losses] = pipe;
+  const auto& [stages, boundaries, shared, local_losses, ends_early] = pipe;
   Json json = {
       {"format", kFormat}, {"stages", Json::array()}, {"boundaries", Json::array()}, {"shared", Json::array()}};
   for (size_t s = 0; s < stages.size(); ++s)
@@ -100,14 +100,15 @@ Json to_json(const Pipe& pipe, const std::function<bool(int)>& with_graph) {
   for (const Boundary& boundary : boundaries) json["boundaries"].push_back(boundary_to_json(boundary));
   for (const SharedParameter& parameter : shared) json["shared"].push_back(shared_to_json(parameter));
   for (const LocalLoss& loss : local_losses) json["local_losses"].push_back(local_loss_to_json(loss));
+  if (ends_early) json["ends_early"] = true;
   return json;
 }
 
 Pipe pipe_from_json(const JsonPlace& place) {
-  place.expect_only({"format", "stages", "boundaries", "shared", "local_losses"});
+  place.expect_only({"format", "stages", "boundaries", "shared", "local_losses", "ends_early"});
   if (place["format"].text() != kFormat) place["format"].fail("\"" + std::string(kFormat) + "\"");
   Pipe read;
-  auto& [stages, boundaries, shared, local_losses] = read;
+  auto& [stages, boundaries, shared, local_losses, ends_early] = read;
   const std::vector<JsonPlace> stage_places = place["stages"].items();
   const std::vector<JsonPlace> boundary_places = place["boundaries"].items();
   for (const JsonPlace& item : boundary_places) boundaries.push_back(boundary_from_json(item, stage_places.size()));
@@ -116,6 +117,7 @@ Pipe pipe_from_json(const JsonPlace& place) {
   if (const auto losses = place.find("local_losses"))
     for (const JsonPlace& item : losses->items())
       local_losses.push_back(local_loss_from_json(item, stage_places.size()));
+  if (const auto early = place.find("ends_early")) ends_early = early->boolean();
   return read;
 }
 

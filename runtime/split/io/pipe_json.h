@@ -5,7 +5,8 @@
 //    "boundaries": [{"name": "v5", "value": {...}, "producer": 0, "output": 0,
 //                    "consumers": [{"stage": 1, "input": 0}], "has_gradient": true}],
 //    "shared": [{"name": "emb.weight", "stages": [0, 1]}],
-//    "local_losses": [{"stage": 1, "output": 2, "model_output": 1}]}   (left out if there are none)
+//    "local_losses": [{"stage": 1, "output": 2, "model_output": 1}],   (left out if there are none)
+//    "ends_early": true}                                               (left out if false)
 #pragma once
 
 #include <functional>

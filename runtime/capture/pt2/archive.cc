@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <caffe2/serialize/inline_container.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <limits>
@@ -26,6 +27,8 @@ using nlohmann::json;
 /// program that packs them again does not pack weights and JSON more tightly than this, while a zip bomb has about
 /// 1000.
 constexpr size_t kUnpackedBytes = 100;
+
+constexpr const char* kImpossible = " has sizes, strides or an offset that no tensor can have";
 
 /// Drops LibTorch's guesses about checkpoints, which follow.
 std::string first_clause(const std::string& text) { return text.substr(0, text.find_first_of(".\n")); }
@@ -158,16 +161,21 @@ at::Tensor TensorFolder::load(const std::string& name) {
     const auto negative = [](int64_t x) { return x < 0; };
     if (sizes.size() != strides.size() || std::any_of(sizes.begin(), sizes.end(), negative) ||
         std::any_of(strides.begin(), strides.end(), negative) || offset < 0)
-      archive_.refuse(what + " has sizes, strides or an offset that no tensor can have");
+      archive_.refuse(what + kImpossible);
     const auto path = item.at("path_name").get<std::string>();
     const c10::Storage& memory = storage(path, name);
     const auto needed = extent(sizes, strides, offset, static_cast<int64_t>(c10::elementSize(dtype)));
     if (!needed || static_cast<size_t>(*needed) > memory.nbytes())
       archive_.refuse(what + " needs " + (needed ? std::to_string(*needed) : "more than 2^63") + " bytes, but " +
                       in_quotes(folder_ + "/" + path) + " has " + std::to_string(memory.nbytes()));
+    // Elements of stride 0 share their memory.
+    if (!are_sizes_of_a_tensor(sizes)) archive_.refuse(what + kImpossible);
+    const bool requires_grad = meta.at("requires_grad").get<bool>();
+    if (requires_grad && !at::isFloatingType(dtype) && !at::isComplexType(dtype))
+      archive_.refuse(what + " requires a gradient, which elements of type " + graph::dtype_name(dtype) +
+                      " cannot have");
     at::Tensor tensor = at::empty({0}, at::TensorOptions(dtype));
     tensor.set_(memory, offset, sizes, strides);
-    const bool requires_grad = meta.at("requires_grad").get<bool>();
     if (requires_grad) tensor.set_requires_grad(true);
     return known->second = tensor;
   } catch (const json::exception& error) {
@@ -184,6 +192,13 @@ int64_t whole(const json& value) {
   if (!value.is_number_integer() || too_large)
     throw json::type_error::create(302, "expected a whole number, not " + value.dump().substr(0, 40), &value);
   return value.get<int64_t>();
+}
+
+bool are_sizes_of_a_tensor(at::IntArrayRef sizes) {
+  int64_t bytes = 16;  // of the largest element
+  return std::ranges::none_of(sizes, [&](int64_t size) {
+    return size < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
+  });
 }
 
 at::ScalarType scalar_type(int64_t number) {

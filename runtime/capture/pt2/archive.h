@@ -63,8 +63,9 @@ class TensorFolder {
 
   /// Returns the tensor of that name, with its saved requires_grad. The names of one tensor (tied weights) give the
   /// same tensor object; different views of one storage share it. Throws InputError if the name is not listed, for a
-  /// tensor subclass (saved as a pickle), a layout that is not strided or an unknown dtype, and if the storage is
-  /// missing or shorter than sizes and strides require.
+  /// tensor subclass (saved as a pickle), a layout that is not strided, an unknown dtype or one that can have no
+  /// gradient although the tensor requires it, for sizes that no tensor can have, and if the storage is missing or
+  /// shorter than sizes and strides require.
   at::Tensor load(const std::string& name);
 
  private:
@@ -80,6 +81,10 @@ class TensorFolder {
 /// A whole number of the archive's JSON. Throws json::exception for anything else, also for a fraction, which
 /// get<int64_t>() would cut off, and for a number that int64_t does not have.
 int64_t whole(const nlohmann::json& value);
+
+/// Whether a tensor can have these sizes: none is negative, and int64_t has the bytes of that many elements of the
+/// largest type.
+bool are_sizes_of_a_tensor(at::IntArrayRef sizes);
 
 /// Convert the schema's numbers for element types, layouts and memory formats, which differ from c10's. Throw Error for
 /// an unknown number.

@@ -114,7 +114,19 @@ TEST(Archive, TensorsMustFitTheirPayload) {
               "needs more than 2^63 bytes");
   EXPECT_SAYS(with([](auto& item, Entries&) { item["tensor_meta"]["sizes"][0]["as_int"] = -1; }),
               "that no tensor can have");
+  EXPECT_SAYS(with([](auto& item, Entries&) {
+                for (int i = 0; i < 2; ++i) {
+                  item["tensor_meta"]["sizes"][i]["as_int"] = int64_t{1} << 40;
+                  item["tensor_meta"]["strides"][i]["as_int"] = 0;
+                }
+              }),
+              "tensor 'middle.weight' has sizes, strides or an offset that no tensor can have");
   EXPECT_SAYS(with([](auto& item, Entries&) { item["tensor_meta"]["dtype"] = 99; }), "element type 99");
+  EXPECT_SAYS(with([](auto& item, Entries&) {
+                item["tensor_meta"]["dtype"] = 4;
+                item["tensor_meta"]["requires_grad"] = true;
+              }),
+              "tensor 'middle.weight' requires a gradient, which elements of type i32 cannot have");
   EXPECT_SAYS(with([](auto& item, Entries&) { item["tensor_meta"]["layout"] = 1; }), "is not strided");
   EXPECT_SAYS(with([](auto& item, Entries&) { item["use_pickle"] = true; }), "is a tensor subclass");
   EXPECT_SAYS(with([](auto& item, Entries&) { item.erase("path_name"); }), "'path_name' not found");

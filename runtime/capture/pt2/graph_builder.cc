@@ -2,7 +2,6 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -129,10 +128,7 @@ graph::Value value_of_meta(const json& meta) {
       number = whole(hint["as_int"]);
     value.sizes.push_back(number);
   }
-  int64_t bytes = 16;  // of the largest element
-  for (const int64_t size : value.sizes)
-    if (size < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
-      throw Error("sizes " + meta.at("sizes").dump() + " are of no tensor");
+  if (!are_sizes_of_a_tensor(value.sizes)) throw Error("sizes " + meta.at("sizes").dump() + " are of no tensor");
   return value;
 }
 

@@ -241,13 +241,19 @@ class Reader {
     return read;
   }
 
-  Result result(const JsonPlace& place) const {
+  Result result(const JsonPlace& place, const c10::Type& type) const {
     place.expect_only({"value", "list"});
+    if (place.json().size() != 1) place.fail("one kind of result");
     Result read;
     auto& [is_list, values] = read;
     const auto list = place.find("list");
     is_list = list.has_value();
     values = list ? ids(*list) : std::vector<ValueId>{id_or_none(place["value"])};
+    const c10::TypePtr* element = element_type(type);
+    if (is_list && (element == nullptr || !takes_tensor(**element)))
+      place.fail("a \"value\", as the operator returns " + type.str());
+    if (!is_list && values[0] != kNoValue && element != nullptr)
+      place.fail("a \"list\", as the operator returns " + type.str());
     return read;
   }
 
@@ -263,8 +269,9 @@ class Reader {
     const std::vector<c10::Argument>& parameters = op ? op->schema().arguments() : none;
     const std::vector<JsonPlace> given = place["arguments"].items(parameters.size());
     for (size_t i = 0; i < given.size(); ++i) arguments.push_back(argument(given[i], parameters[i]));
-    const size_t returns = op ? op->schema().returns().size() : 0;
-    for (const JsonPlace& item : place["results"].items(returns)) results.push_back(result(item));
+    const std::vector<c10::Argument>& returns = op ? op->schema().returns() : none;
+    const std::vector<JsonPlace> made = place["results"].items(returns.size());
+    for (size_t i = 0; i < made.size(); ++i) results.push_back(result(made[i], *returns[i].type()));
     grad_enabled = place["grad_enabled"].boolean();
     autocast = region_or_none(place["autocast"]);
     const auto graphs = place.find("branches");

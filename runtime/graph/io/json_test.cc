@@ -127,6 +127,22 @@ TEST(Json, ConstantsKeepTheirTypes) {
   EXPECT_THROW(constant_to_json(c10::IValue(at::zeros({2}))), Error);
 }
 
+TEST(Json, AListOfResultsIsReadAsSuch) {
+  const Json good = to_json(parse_graph(R"(input %0: f32[2,3] = "x"
+[%1: f32[3], %2: f32[3]] = aten::unbind.int(%0, 0)
+return %0
+)"));
+  const auto with = [&](const char* result) {
+    Json json = good;
+    json["nodes"][0]["results"][0] = Json::parse(result);
+    return testing::refusal([&] { graph_from_json(JsonPlace(json, "j")); });
+  };
+  EXPECT_EQ(with(R"({"list": [1, 2]})"), "accepted");
+  EXPECT_EQ(with(R"({"value": null})"), "accepted");
+  testing::expect_line(with(R"({"value": 1})"),
+                       "j: nodes[0].results[0]: ", R"(a "list", as the operator returns Tensor[])");
+}
+
 TEST(Json, ErrorsNameThePlace) {
   const Graph graph = parse_graph(R"(input %0: f32[4] = "x"
 parameter %1: f32[4] = "w"
@@ -174,6 +190,9 @@ module "fc" "Linear" 0 1
        "of type int[]"},
       {"/nodes/2/arguments/1/constant/items", "[]", "nodes[2].arguments[1].constant", "a list of 1"},
       {"/nodes/0/results", "[]", "nodes[0].results", "a list of 1"},
+      {"/nodes/0/results/0", "{\"value\": 2, \"list\": [2]}", "nodes[0].results[0]", "one kind of result"},
+      {"/nodes/0/results/0", "{}", "nodes[0].results[0]", "one kind of result"},
+      {"/nodes/0/results/0", "{\"list\": [2]}", "nodes[0].results[0]", "a \"value\", as the operator returns Tensor"},
       {"/nodes/0/autocast", "1", "nodes[0].autocast", "an integer from 0 to 0"},
       {"/nodes/0/branches", "[1]", "nodes[0].branches", "a list of 2"},
       {"/nodes/0/arguments/0/value", "4", "j: ", "node 0 uses %4"},

@@ -132,8 +132,8 @@ void RoundingInterposer::call(const c10::OperatorHandle& op, torch::jit::Stack* 
   if (all_views || kind == RoundingKind::None) return op.callBoxed(stack);
   if (std::ranges::any_of(torch::jit::last(*stack, op.schema().arguments().size()), is_complex))
     return call_complex(op, stack);
-  if (kind == RoundingKind::Contraction) return call_contraction(op, stack);
   disturb_scalars(op, stack);
+  if (kind == RoundingKind::Contraction) return call_contraction(op, stack);
   if (kind == RoundingKind::Kernel) return call_kernel(op, stack);
 
   const size_t count = op.schema().arguments().size();

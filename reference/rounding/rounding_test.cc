@@ -90,6 +90,47 @@ TEST(Rounding, ElementwiseOperationsRoundOnce) {
   EXPECT_NEAR(scatter([&] { return three * 0.25; }) / (0.75 * once), 1, 0.15);
 }
 
+/// Standard deviation of the mean over the elements of `run`'s result, relative to `value`, which each element has if
+/// nothing is rounded. The elements' own errors nearly cancel in the mean; an error that they share does not.
+double shared_scatter(const std::function<at::Tensor()>& run, double value, int samples = 200) {
+  double squares = 0;
+  for (int seed = 0; seed < samples; ++seed) {
+    RoundingInterposer interposer({kU, kU, static_cast<uint64_t>(seed)});
+    at::Tensor result;
+    {
+      const capture::InterposerScope scope(interposer);
+      result = run();
+    }
+    const double deviation = result.mean().item<double>() / value - 1;
+    squares += deviation * deviation;
+  }
+  return std::sqrt(squares / samples);
+}
+
+TEST(Rounding, AFactorOfAContractionHasOneErrorForTheWholeCall) {
+  const at::Tensor column = at::ones({100, 1}, at::kDouble), row = at::ones({1, 100}, at::kDouble);
+  const at::Tensor ones = at::ones({100, 100}, at::kDouble), zeros = at::zeros({100, 100}, at::kDouble);
+  const auto batch = [](const at::Tensor& tensor) { return tensor.unsqueeze(0); };
+  const double once = kU / std::sqrt(3.0);
+  for (const double factor : {0.1, 0.25}) {
+    const std::function<at::Tensor()> calls[] = {
+        [&] { return at::addmm(zeros, column, row, 1, factor); },
+        [&] { return at::addmm(ones, at::zeros_like(column), row, factor, 1); },
+        [&] { return at::baddbmm(batch(zeros), batch(column), batch(row), 1, factor); },
+        [&] { return at::baddbmm(batch(ones), batch(at::zeros_like(column)), batch(row), factor, 1); }};
+    for (const auto& call : calls) {
+      const double found = shared_scatter(call, factor);
+      if (factor == 0.25) {  // a float32
+        EXPECT_LT(found, 0.05 * kU);
+        continue;
+      }
+      EXPECT_NEAR(found / once, 1, 0.2);
+      // What float32 makes of 0.1.
+      EXPECT_LT(std::abs(static_cast<double>(0.1F) / 0.1 - 1), 3 * found);
+    }
+  }
+}
+
 TEST(Rounding, MovesAndSelectionsAreExactAndInputsAreLeftAlone) {
   const at::Tensor a = vector_of(12, 3, 0, 1), before = a.clone();
   EXPECT_EQ(scatter([&] { return at::cat({a.view({3, 4}).t(), a.view({4, 3})}).relu().select(0, 1)[2].clone(); }, 5),

@@ -98,7 +98,7 @@ std::string no_path_text(const c10::OperatorHandle& op) {
            "and masked_fill() in place of masks and indices computed from data), or capture on a real device";
   return name +
          " cannot run on the meta device: LibTorch has no meta kernel for it here, and there is no shape rule; give "
-         "it one by plumbline::add_shape_rule(\"" +
+         "it one by plumbline::capture::add_shape_rule(\"" +
          name + "\", ...), or capture on a real device";
 }
 

@@ -211,8 +211,8 @@ TEST(MetaCapture, RefusesWhatDependsOnData) {
 TEST(MetaCapture, AnOperatorWithoutAMetaPathNeedsARule) {
   const auto halved = [](const at::Tensor& x) { return call_operator("plumbline_meta_test::halved", x); };
   const std::string text = refusal(halved);
-  for (const char* part :
-       {"at plumbline_meta_test::halved", "module 'inner'", "add_shape_rule(\"plumbline_meta_test::halved\""})
+  for (const char* part : {"at plumbline_meta_test::halved", "module 'inner'",
+                           "by plumbline::capture::add_shape_rule(\"plumbline_meta_test::halved\""})
     EXPECT_TRUE(has(text, part)) << text;
   add_shape_rule("plumbline_meta_test::ruled", [](std::span<const c10::IValue> arguments) {
     return std::vector<c10::IValue>{at::empty_like(arguments[0].toTensor())};

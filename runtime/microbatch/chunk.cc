@@ -130,6 +130,10 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
     const ChunkSpec spec = i < specs.size() ? specs[i] : ChunkSpec{};
     std::vector<at::Tensor> chunks;
     for (const auto& microbatch : outputs) chunks.push_back(microbatch.at(i));
+    for (size_t m = 1; m < chunks.size(); ++m)
+      if (chunks[m].defined() != chunks[0].defined())
+        throw InputError("micro-batches: output " + std::to_string(i) + " is None in micro-batch " +
+                         std::to_string(chunks[m].defined() ? 0 : m) + " and not in all of them");
     if (!chunks[0].defined()) {
       merged.emplace_back();
       continue;

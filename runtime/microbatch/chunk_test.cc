@@ -170,6 +170,10 @@ TEST(Chunk, MergeRefusesWhatCannotBeJoined) {
   ASSERT_EQ(none.size(), 3u);
   EXPECT_FALSE(none[0].defined() || none[2].defined());
   EXPECT_EQ(none[1].size(0), 4);
+  for (const ChunkSpec& spec : {along(0), kReplicate}) {
+    EXPECT_EQ(of(one, at::Tensor(), spec), "micro-batches: output 1 is None in micro-batch 2 and not in all of them");
+    EXPECT_EQ(of(at::Tensor(), one, spec), "micro-batches: output 1 is None in micro-batch 0 and not in all of them");
+  }
 }
 
 TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {

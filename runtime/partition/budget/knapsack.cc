@@ -12,7 +12,10 @@ std::vector<KnapsackChoice> knapsack_dp(const KnapsackProblem& problem, std::spa
   check(problem);
   const std::vector<int64_t> weights = ticks(problem.weights);
   int64_t most = 0;
-  for (double capacity : capacities) most = std::max(most, ticks(capacity));
+  for (double capacity : capacities) {
+    check_capacity(capacity);
+    most = std::max(most, ticks(capacity));
+  }
   const KnapsackTable<float> table(weights, problem.values, most);
   std::vector<KnapsackChoice> choices;
   for (double capacity : capacities) choices.push_back(table.choose(ticks(capacity)));

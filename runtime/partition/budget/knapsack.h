@@ -32,7 +32,8 @@ struct KnapsackChoice {
 /// Time and bits of memory: items x quantised capacity.
 KnapsackChoice knapsack_dp(const KnapsackProblem& problem);
 
-/// Returns knapsack_dp() for each of `capacities`, from one table; ignores problem.capacity.
+/// Returns knapsack_dp() for each of `capacities`, from one table; problem.capacity is checked, but not used. Aborts if
+/// one of `capacities` is negative.
 std::vector<KnapsackChoice> knapsack_dp(const KnapsackProblem& problem, std::span<const double> capacities);
 
 /// PyTorch's `greedy`: visits the items by value per weight, best first, and keeps each item that still fits. Items of

@@ -24,10 +24,14 @@ inline std::vector<int64_t> ticks(const std::vector<double>& amounts) {
   return result;
 }
 
+inline void check_capacity(double capacity) {
+  PLUMBLINE_CHECK(capacity >= 0, "a knapsack's capacity is not negative");
+}
+
 /// Aborts if the problem is malformed (KnapsackProblem).
 inline void check(const KnapsackProblem& problem) {
   PLUMBLINE_CHECK(problem.weights.size() == problem.values.size(), "a knapsack's items have one weight and one value");
-  PLUMBLINE_CHECK(problem.capacity >= 0, "a knapsack's capacity is not negative");
+  check_capacity(problem.capacity);
 }
 
 /// Returns all items: those of weight 0 first, then by value per weight, best first; equal ratios keep their order.

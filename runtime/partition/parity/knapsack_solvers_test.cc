@@ -318,6 +318,12 @@ TEST(Knapsack, InBytesIsNearlyOptimalWhereATableWouldBeTooLarge) {
   EXPECT_GE(choice.value, 0.995 * bound);
 }
 
+TEST(Knapsack, NoCapacityMayBeNegative) {
+  const KnapsackProblem problem{{0.5, 0.25}, {1, 2}, 1};
+  const std::vector<double> capacities{1, -1};
+  EXPECT_DEATH(knapsack_dp(problem, capacities), "a knapsack's capacity is not negative");
+}
+
 TEST(Knapsack, ItemsThatDoNotExistOrStandTwiceAreRefused) {
   EXPECT_EQ(kept_items({.value = 0, .kept = {2, 0}}, 3), (std::vector<char>{1, 0, 1}));
   EXPECT_THROW(kept_items({.value = 0, .kept = {3}}, 3), InputError);

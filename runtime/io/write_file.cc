@@ -73,6 +73,7 @@ void append_file(const std::filesystem::path& path, std::string_view bytes) {
 }
 
 void create_folders(const std::filesystem::path& folder, const std::filesystem::path& below) {
+  if (leads_out(below)) refuse(folder / below, "'" + below.string() + "' leads out of the folder");
   std::filesystem::path made = folder;
   for (const std::filesystem::path& part : below) {
     made /= part;

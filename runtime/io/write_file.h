@@ -22,9 +22,9 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 /// Creates or extends the regular file at `path`. Throws WriteError as write_file(), also for a link or a FIFO there.
 void append_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Creates the missing folders of `folder / below`, of which `folder` exists. Throws WriteError for a part of `below`
-/// that is something else than a folder, such as a link: another program may have put it there to lead the writer
-/// elsewhere.
+/// Creates the missing folders of `folder / below`, of which `folder` exists. Throws WriteError for a `below` that
+/// leads_out() (regular_file.h), and for a part of it that is something else than a folder, such as a link: another
+/// program may have put it there to lead the writer elsewhere.
 void create_folders(const std::filesystem::path& folder, const std::filesystem::path& below);
 
 }  // namespace plumbline

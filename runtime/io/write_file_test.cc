@@ -8,6 +8,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "runtime/error.h"
 #include "runtime/io/temporary_folder.h"
@@ -59,6 +61,15 @@ TEST(WriteFile, ReplacesNoDevice) {
   EXPECT_EQ(testing::refusal([&] { write_file(path, "x"); }),
             "cannot write " + path.string() + ": it is a character device");
   EXPECT_TRUE(std::filesystem::is_character_file(path));
+}
+
+TEST(WriteFile, CreatesNoFoldersOutsideTheGivenOne) {
+  const TemporaryFolder folder;
+  create_folders(folder / ".", "inside");
+  for (const std::string& below : std::vector<std::string>{"../other", "sub/../../other", (folder / "other").string()})
+    EXPECT_EQ(testing::refusal([&] { create_folders(folder / "inside", below); }),
+              "cannot write " + (folder / "inside" / below).string() + ": '" + below + "' leads out of the folder");
+  EXPECT_FALSE(std::filesystem::exists(folder / "other") || std::filesystem::exists(folder / "inside/sub"));
 }
 
 TEST(WriteFile, CreatesFoldersButNotBehindALink) {

@@ -333,7 +333,8 @@ void Frame::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& out
 }
 
 void Frame::run(std::vector<at::Tensor>&& inputs, std::vector<at::Tensor>& outputs, const RandomStates& random) {
-  if (random.mode == RandomStates::Mode::Record) random.states->resize(program_.code_->states);
+  if (random.mode == RandomStates::Mode::Record && random.states != nullptr)
+    random.states->resize(program_.code_->states);
   bind_inputs(inputs, [](at::Tensor& tensor) { return std::move(tensor); });
   inputs.clear();
   execute({.random = random});
@@ -346,13 +347,18 @@ void Frame::bind_inputs(Tensors& inputs, const Take& take) {
   PLUMBLINE_CHECK(
       inputs.size() == code.inputs.size(),
       std::to_string(inputs.size()) + " inputs for a graph that takes " + std::to_string(code.inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (code.inputs[i] == kNoValue) continue;
-    c10::IValue& slot = slots_[code.inputs[i]];
-    if (code.input_kinds[i] == ValueKind::Tensor)
-      slot = take(inputs[i]);
-    else
-      slot = number_in(inputs[i], code.input_kinds[i]);
+  try {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (code.inputs[i] == kNoValue) continue;
+      c10::IValue& slot = slots_[code.inputs[i]];
+      if (code.input_kinds[i] == ValueKind::Tensor)
+        slot = take(inputs[i]);
+      else
+        slot = number_in(inputs[i], code.input_kinds[i]);
+    }
+  } catch (...) {
+    clear();  // a tensor that holds no single number
+    throw;
   }
 }
 

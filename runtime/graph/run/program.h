@@ -85,7 +85,8 @@ class Frame {
   /// Runs once. `inputs` are in the order of Graph::inputs, with the captured dtypes and shapes, which are not checked.
   /// A number among inputs and outputs is a tensor without dimensions. A call records gradients if it did at capture
   /// and the caller's grad mode is enabled. Writes one tensor for each graph output, undefined for None. An exception
-  /// of a kernel becomes Error with the node's label; the frame then drops the values of the run and may run again.
+  /// of a kernel becomes Error with the node's label; c10::Error for an input that holds no single number where one is
+  /// needed. The frame then drops the values of the run and may run again.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs, NodeObserver* observer = nullptr);
   /// The same, but takes the inputs over and releases each of them at its last use; `inputs` is empty afterwards.
   /// Replayed calls record or replay `random`.

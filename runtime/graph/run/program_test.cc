@@ -173,6 +173,31 @@ return %4, %5, %1, %4, None, %0
   EXPECT_EQ(both.size(), 6u);
 }
 
+TEST(Program, AnInputThatIsNoNumberLeavesNothingInTheFrame) {
+  Frame frame = frame_of(R"(input %0: f32[4] = "x"
+input %1: int = "n"
+%2: f32[4] = aten::mul.Scalar(%0, %1)
+return %2
+)");
+  at::Tensor x = at::ones({4});
+  EXPECT_THROW(run(frame, {x, at::ones({3}, at::kLong)}), c10::Error);
+  EXPECT_EQ(x.use_count(), 1u);
+  EXPECT_TRUE(at::equal(run(frame, {x, at::full({}, 3, at::kLong)})[0], x * 3));
+}
+
+TEST(Program, WithoutRandomStatesReplayedCallsDrawAsUsual) {
+  const Graph graph = parse_graph("input %0: f32[64] = \"x\"\n%1: f32[64] = aten::dropout(%0, 0.5, True)\nreturn %1\n");
+  Frame frame(Program(graph, {.replayed = {{.node = 0, .state = 0, .device = c10::kCPU}}, .states = 1}));
+  const at::Tensor x = at::ones({64});
+  for (const RandomStates::Mode mode : {RandomStates::Mode::Record, RandomStates::Mode::Replay}) {
+    Tensors inputs{x}, outputs;
+    at::manual_seed(4);
+    frame.run(std::move(inputs), outputs, RandomStates{.mode = mode});
+    at::manual_seed(4);
+    EXPECT_TRUE(at::equal(outputs.at(0), at::dropout(x, 0.5, true)));
+  }
+}
+
 TEST(Program, ErrorsCarryTheNodeAndLeaveItUsable) {
   Frame frame = frame_of(R"(input %0: f32[4,4] = "x"
 parameter %1: f32[4,4] = "w"

@@ -10,7 +10,7 @@ std::vector<double> measure_flops(const graph::Graph& graph, const std::vector<a
   std::vector<double> counted(graph.nodes.size(), 0);
   for_each_node_alone(graph, inputs, [&](size_t node, NodeAlone& alone) {
     for (const at::Tensor& operand : alone.operands())
-      if (!operand.is_cpu() && !operand.is_meta())
+      if (operand.defined() && !operand.is_cpu() && !operand.is_meta())
         throw InputError("split: operations are counted on the CPU or the meta device, but node " +
                          std::to_string(node) + " reads a tensor on " + operand.device().str());
     flops::FlopCounter counter;

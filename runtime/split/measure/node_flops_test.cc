@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/flops/flop_counter.h"
 #include "runtime/flops/graph_flops.h"
+#include "runtime/graph/io/text.h"
 
 namespace plumbline::split {
 namespace {
@@ -180,6 +181,18 @@ TEST(Flops, TensorsOnTheMetaDeviceAreEnough) {
   EXPECT_EQ(measure_flops(graph, {at::empty({2, 16}, at::TensorOptions(at::kMeta))}), measured);
   for (graph::Attribute& attribute : graph.attributes) attribute.tensor = at::Tensor();
   EXPECT_EQ(estimated_flops(graph), estimate);
+}
+
+TEST(Flops, AnOperandMayBeUndefined) {
+  // The gradient of a weight that is not asked for (%6), which linear takes for no bias.
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2,4] = "x"
+input %1: f32[3,4] = "w"
+%2: f32[2,4], %3: f32[2,1], %4: f32[2,1] = aten::native_layer_norm(%0, [4], None, None, 1e-05)
+%5: f32[2,4], %6: f32[3], None = aten::native_layer_norm_backward(%0, %0, [4], %3, %4, None, None, [True, False, False])
+%7: f32[2,3] = aten::linear(%5, %1, %6)
+return %7
+)");
+  EXPECT_EQ(measure_flops(graph, {at::rand({2, 4}), at::rand({3, 4})}), (std::vector<double>{0, 0, 48}));
 }
 
 TEST(Flops, ACondCostsItsCostlierBranch) {

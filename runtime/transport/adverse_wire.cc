@@ -106,7 +106,7 @@ class AdverseWire : public ForwardingTransport {
  private:
   /// When the inner transport throws, its own operations are withdrawn; the sends that have not begun must be, too.
   template <class Call>
-  auto guarded(const Call& call) {
+  auto guarded(const Call& call) -> decltype(call()) {
     try {
       return call();
     } catch (...) {

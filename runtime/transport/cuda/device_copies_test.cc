@@ -184,13 +184,13 @@ TEST(StagedTransport, ACopyThatDoesNotEndIsNamed) {
   const Library library = stub("eager");
   Library endless = library;
   endless.event_query = [](Event) { return CudaError::NotReady; };
-  const DeviceMemory memory;
+  const Words sent = words(0, 0);
   run_thread_ranks(1, [&](Transport& inner) {
     Stream compute = nullptr;
     library.stream_create_with_flags(&compute, kStreamNonBlocking);
     {
       const auto staged = staged_transport(inner, endless, compute, std::chrono::milliseconds(50));
-      EXPECT_EQ(testing::failure<TimeoutError>([&] { staged->isend(memory.sent.data(), 8, 0, 1); }),
+      EXPECT_EQ(testing::failure<TimeoutError>([&] { staged->isend(sent.data(), 8, 0, 1); }),
                 "rank 0: the copy of a message of 8 bytes between host and device is still in progress");
       synchronize(library, compute);  // the copy uses the transport's memory until then
     }

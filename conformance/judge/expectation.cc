@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
+#include <vector>
 
 #include "conformance/corpus/case_pipe.h"
 #include "reference/host_results.h"
@@ -47,6 +47,44 @@ Expectation with_bounds(const reference::Case& c, uint64_t seed, int samples,
   return expected;
 }
 
+bool is_power_of_two(double number) {
+  int exponent = 0;
+  return std::frexp(number, &exponent) == 0.5;
+}
+
+/// Why a mean loss of the case may divide by another number than a power of two; empty if none does. Evaluations count,
+/// too: their losses are results.
+std::string mean_problem(const reference::Case& c, uint64_t seed) {
+  if (c.divided) return "its means are over micro-batches of several sizes";
+  const models::Model model = models::make_model(c.model, c.dtype, seed);
+  int batches = 0;
+  for (const reference::Step& step : c.steps) {
+    if (step != reference::StepKind::Train && step != reference::StepKind::Eval) continue;
+    const int rows = step.rows > 0 ? step.rows : c.rows;
+    models::Batch batch = models::make_batch(c, rows, seed, batches++);  // batches may differ in length
+    if (!step.has_target) models::drop_targets(batch);
+    if (!reference::has_loss(c.loss, batch.targets)) continue;
+    if (c.loss.reduction == reference::Reduction::BatchMean) {
+      if (!batch.targets.defined()) continue;
+      const double counted = reference::counted_targets(c.loss, batch.targets);
+      if (!is_power_of_two(counted))
+        return "its mean divides by " + std::to_string(static_cast<int64_t>(counted)) + " elements in all targets of " +
+               std::to_string(rows) + " rows, which is not a power of two";
+      continue;
+    }
+    // A mean divides by the number of an output's elements, and by each micro-batch's share of the rows.
+    model.module->train(step == reference::StepKind::Train);
+    const std::vector<at::Tensor> outputs = model.forward(batch.inputs);
+    for (size_t i = 0; i < std::max<size_t>(batch.targets.size(), 1); ++i) {
+      const int64_t elements = outputs.at(i).numel();
+      if (!is_power_of_two(static_cast<double>(elements)) || rows % c.microbatches != 0)
+        return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(rows) +
+               " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Expectation bounded_expectation(const reference::Case& c, uint64_t seed, int samples) {
@@ -61,29 +99,19 @@ Expectation bounded_stages(const reference::Case& c, uint64_t seed, const refere
 }
 
 std::string exactness_problem(const reference::Case& c, uint64_t seed) {
-  if (c.division != reference::Division::Nobody &&
-      std::ranges::find(c.steps, reference::StepKind::Optimizer, &reference::Step::kind) != c.steps.end())
-    return "an update adds gradients that are divided by the number of micro-batches to parameters that are not";
-  if (c.division != reference::Division::Nobody && (c.microbatches & (c.microbatches - 1)) != 0)
-    return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
-  if (c.loss.reduction != reference::Reduction::Sum) {
-    if (c.divided) return "its means are over micro-batches of several sizes";
-    // A mean divides by the number of its elements, and by each micro-batch's share of the rows.
-    const models::Model model = models::make_model(c.model, c.dtype, seed);
-    std::set<int> rows{c.rows};  // those of evaluations too, whose losses are results
-    for (const reference::Step& step : c.steps)
-      if (step.rows != 0 && step.has_target) rows.insert(step.rows);
-    for (const int count : rows) {
-      const models::Batch batch = models::make_batch(c.model, c.dtype, count, seed, 0);
-      const int64_t elements = model.forward(batch.inputs).at(0).numel();
-      if ((elements & (elements - 1)) != 0 || count % c.microbatches != 0)
-        return "its mean divides by " + std::to_string(elements) + " elements in " + std::to_string(count) +
-               " rows over " + std::to_string(c.microbatches) + " micro-batches, which is not a power of two in each";
-    }
+  reference::Case sums = reference::uninterrupted(c);
+  if (std::ranges::find(sums.steps, reference::StepKind::Optimizer, &reference::Step::kind) != sums.steps.end()) {
+    if (c.division != reference::Division::Nobody)
+      return "an update adds gradients that are divided by the number of micro-batches to parameters that are not";
+    if (c.loss.reduction != reference::Reduction::Sum)
+      return "an update adds gradients of a mean to parameters, which are whole numbers";
   }
+  if (c.division != reference::Division::Nobody && !is_power_of_two(c.microbatches))
+    return "gradients are divided by " + std::to_string(c.microbatches) + ", which is not a power of two";
+  if (c.loss.reduction != reference::Reduction::Sum)
+    if (std::string problem = mean_problem(sums, seed); !problem.empty()) return problem;
   // Means, the division by the number of micro-batches and the scale of losses (case_file.h) are powers of two, which
   // change no significand: only the sums need the proof.
-  reference::Case sums = reference::uninterrupted(c);
   sums.loss.reduction = reference::Reduction::Sum;
   sums.division = reference::Division::Nobody;
   sums.optimizer.loss_scale = 1;

@@ -16,6 +16,7 @@
 #include "runtime/error.h"
 #include "runtime/schedule/orders/schedule_kinds.h"
 #include "runtime/testing/in_full.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -271,6 +272,37 @@ TEST(Judge, ExactnessIsProvenAndItsLimitIsSeen) {
   EXPECT_NE(exactness_problem(odd_evaluation, kJudgeSeed), "");
   odd_evaluation.steps.back().has_target = false;
   EXPECT_EQ(exactness_problem(odd_evaluation, kJudgeSeed), "") << "there is no loss";
+}
+
+TEST(Judge, MeansAreProvenExactInEveryBatchAndOverEveryTarget) {
+  reference::Case lengths = find_case("exact-lengths-attention");  // sequences of 4, 2 and 3 places
+  ASSERT_EQ(lengths.steps.size(), 3u);
+  lengths.loss.reduction = reference::Reduction::Mean;
+  testing::expect_part(exactness_problem(lengths, kJudgeSeed), "divides by 96 elements in 4 rows over 4 micro-batches");
+  lengths.steps.pop_back();
+  EXPECT_EQ(exactness_problem(lengths, kJudgeSeed), "");
+  lengths.steps.emplace_back(reference::StepKind::Eval, 0, false);  // its loss, of the output alone, needs no target
+  testing::expect_part(exactness_problem(lengths, kJudgeSeed), "divides by 96 elements");
+
+  reference::Case heads = find_case("exact-heads");  // three outputs of 64 elements
+  heads.loss.reduction = reference::Reduction::BatchMean;
+  heads.division = reference::Division::Nobody;
+  testing::expect_part(exactness_problem(heads, kJudgeSeed), "divides by 192 elements in all targets of 8 rows");
+  reference::Case two_heads = find_case("exact-two-heads");
+  two_heads.loss.reduction = reference::Reduction::BatchMean;
+  two_heads.division = reference::Division::Nobody;
+  EXPECT_EQ(exactness_problem(two_heads, kJudgeSeed), "");
+}
+
+TEST(Judge, AnUpdateWithGradientsOfAMeanIsNotProvenExact) {
+  for (const reference::Reduction reduction : {reference::Reduction::Mean, reference::Reduction::BatchMean}) {
+    reference::Case updated = find_case("exact-loss-scale");
+    updated.loss.reduction = reduction;
+    testing::expect_part(exactness_problem(updated, kJudgeSeed), "an update adds gradients of a mean");
+  }
+  reference::Case resumed = find_case("exact-resume-eval");  // the update is in the steps before
+  resumed.loss.reduction = reference::Reduction::Mean;
+  testing::expect_part(exactness_problem(resumed, kJudgeSeed), "an update adds gradients of a mean");
 }
 
 /// exact_test.cc proves the models with the batches that have no draw of their own.

@@ -136,13 +136,17 @@ int hold_over(int ranks, const reference::Case& c, const HoldOptions& options, c
 #if PLUMBLINE_HAS_MPI
 int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
   transport::MpiSession mpi;
+  // Outlives the handlers of exceptions, since its end may wait for the other ranks.
+  std::unique_ptr<transport::Transport> transport;
+  bool alike = true;  // so far every rank has done the same, and found the same
   try {
     const int stages = static_cast<int>(options.split.size()) + 1;
     if (stages % mpi.size() != 0)
       throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
                        std::to_string(stages) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
-    const std::unique_ptr<transport::Transport> transport = transport::make_mpi_transport(mpi);
+    transport = transport::make_mpi_transport(mpi);
     return hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
+      alike = false;
       std::optional<TensorMap> results;
       // Rank 0 may still be judging the schedule before.
       with_flight_log(*transport, how.timeout,
@@ -150,7 +154,8 @@ int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
       return results;
     });
   } catch (const InputError& error) {
-    // Every rank found the same: all leave MPI in good order, one tells.
+    // A rank that has run its stages, or judges, may be alone with what it finds: the others wait for it.
+    if (!alike) mpi.abort(error.what());
     if (mpi.rank() == 0) std::fprintf(stderr, "plumbline: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {

@@ -60,8 +60,8 @@ struct OwnModel {
 /// 0: every result is equal, or this process is not rank 0 of an MPI run, in which only rank 0 judges. 1: a result
 /// differs, the oracles disagree, or a run ends with an error or a time-out. 2: an option is invalid, the model cannot
 /// be cut or captured, no schedule matches or can run, or the number of MPI processes does not fit. Throws nothing
-/// derived from std::exception; over MPI an error other than InputError aborts all processes. Sets the number of
-/// LibTorch's threads to 1.
+/// derived from std::exception. Over MPI a process that finds an error when schedules have begun to run, or one other
+/// than InputError before, names its rank and ends all processes with 1. Sets the number of LibTorch's threads to 1.
 int hold(const std::function<OwnModel()>& make, const HoldOptions& options);
 
 namespace detail {

@@ -145,7 +145,7 @@ int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
       throw InputError("hold: " + std::to_string(options.split.size()) + " split points make " +
                        std::to_string(stages) + " stages, mpirun started " + std::to_string(mpi.size()) + " ranks");
     transport = transport::make_mpi_transport(mpi);
-    return hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
+    const int code = hold_over(mpi.size(), c, options, [&](const reference::Case& one, const EngineCaseOptions& how) {
       alike = false;
       std::optional<TensorMap> results;
       // Rank 0 may still be judging the schedule before.
@@ -153,6 +153,9 @@ int hold_over_mpi(const reference::Case& c, const HoldOptions& options) {
                       [&](transport::Transport& logged) { results = run_on_transport(logged, one, how); });
       return results;
     });
+    // Rank 0 may still be judging the last schedule; ~MpiSession is less patient.
+    transport::barrier(*transport, transport::Deadline::patient(EngineCaseOptions().timeout));
+    return code;
   } catch (const InputError& error) {
     // A rank that has run its stages, or judges, may be alone with what it finds: the others wait for it.
     if (!alike) mpi.abort(error.what());

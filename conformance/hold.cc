@@ -2,8 +2,11 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "conformance/backend/built_models.h"
 #include "conformance/backend/engine_subject.h"
@@ -29,10 +32,21 @@
 namespace plumbline::conformance {
 namespace {
 
-/// Ranks that are threads make their models at the same time; each must draw the same parameters.
-OwnModel make_seeded(const std::function<OwnModel()>& make, uint64_t seed) {
-  const graph::RandomTurn seeded(seed);
-  return make();
+/// `make` with the seed of the parameters. Ranks that are threads make their models at the same time; each must draw
+/// the same parameters. Throws InputError if a module comes again: several ranks would capture it at once, and oracles
+/// would begin with what the ranks have trained.
+std::function<OwnModel(uint64_t seed)> make_seeded(const std::function<OwnModel()>& make) {
+  // What is gone cannot come again. Used in turns only.
+  const auto made = std::make_shared<std::vector<std::weak_ptr<torch::nn::Module>>>();
+  return [make, made](uint64_t seed) {
+    const graph::RandomTurn seeded(seed);
+    OwnModel own = make();
+    std::erase_if(*made, [](const auto& module) { return module.expired(); });
+    if (std::ranges::any_of(*made, [&](const auto& module) { return module.lock() == own.module; }))
+      throw InputError("hold: `make` returned one module twice; it must construct a model of its own each time");
+    made->push_back(own.module);
+    return own;
+  };
 }
 
 reference::Case register_case(const std::function<OwnModel()>& make, const HoldOptions& options) {
@@ -57,10 +71,13 @@ reference::Case register_case(const std::function<OwnModel()>& make, const HoldO
       throw InputError("hold: inputs of type " + graph::describe(input) + "; float32 and bfloat16 are judged");
     c.dtype = input.scalar_type() == at::kBFloat16 ? reference::Dtype::BF16 : reference::Dtype::F32;
   }
+  const std::function<OwnModel(uint64_t seed)> make_own = make_seeded(make);
+  const OwnModel first = make_own(options.seed);
+  make_own(options.seed);  // must be another
   models::add_model(
       c.model,
-      [make, options, chunks](reference::Dtype, uint64_t seed) {
-        const OwnModel own = make_seeded(make, seed);
+      [make_own, options, chunks](reference::Dtype, uint64_t seed) {
+        const OwnModel own = make_own(seed);
         models::Model model;
         model.module = own.module;
         model.forward = own.forward;

@@ -55,7 +55,7 @@ struct OwnModel {
 
 /// Runs the model under every matching schedule, prints the matrix and one line for each verdict, and returns the exit
 /// code of the process. Every rank and every oracle constructs its own model: `make` is called from any thread, but
-/// never concurrently, each time with the default generator seeded with `seed`.
+/// never concurrently, each time with the default generator seeded with `seed`. It must not return a module twice.
 ///
 /// 0: every result is equal, or this process is not rank 0 of an MPI run, in which only rank 0 judges. 1: a result
 /// differs, the oracles disagree, or a run ends with an error or a time-out. 2: an option is invalid, the model cannot

@@ -84,5 +84,17 @@ TEST(Hold, RanksHaveTheGradientsOfPlainAutogradForSeveralTargets) {
   EXPECT_EQ(ranks, 2);
 }
 
+// Ranks that are threads would capture one module at once, and oracles begin with what ranks have trained.
+TEST(Hold, AModuleThatComesAgainIsRefused) {
+  const auto net = std::make_shared<TwoHeads>();
+  const auto forward = [net](const std::vector<at::Tensor>& inputs) { return net->forward(inputs.at(0)); };
+  ::testing::internal::CaptureStderr();
+  const int code = hold([net, forward] { return OwnModel{net, forward}; },
+                        {.split = {"first"}, .inputs = {small_numbers({8, kHeadWidth}, 8)}, .schedules = "1f1b"});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "plumbline: hold: `make` returned one module twice; it must construct a model of its own each time\n");
+  EXPECT_EQ(code, 2);
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

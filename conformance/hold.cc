@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "conformance/backend/built_models.h"
@@ -18,6 +19,7 @@
 #include "conformance/report/report.h"
 #include "conformance/report/text.h"
 #include "reference/host_results.h"
+#include "reference/loss.h"
 #include "reference/models/zoo.h"
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
@@ -49,6 +51,25 @@ std::function<OwnModel(uint64_t seed)> make_seeded(const std::function<OwnModel(
   };
 }
 
+/// That of all parameters and inputs that are real numbers: the judge bounds the roundings of one type.
+reference::Dtype dtype_of(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
+  std::vector<std::pair<std::string, at::Tensor>> numbers;
+  for (const auto& item : module.named_parameters())
+    numbers.emplace_back("parameter '" + item.key() + "'", item.value());
+  for (size_t i = 0; i < inputs.size(); ++i) numbers.emplace_back("input " + std::to_string(i), inputs[i]);
+  std::erase_if(numbers, [](const auto& one) { return !one.second.defined() || !one.second.is_floating_point(); });
+  if (numbers.empty()) return reference::Dtype::F32;
+  const auto& [first, number] = numbers.front();
+  for (const auto& [name, other] : numbers)
+    if (other.scalar_type() != number.scalar_type())
+      throw InputError("hold: " + first + " is " + graph::describe(number) + ", but " + name + " is " +
+                       graph::describe(other) + "; models with numbers of one type are judged");
+  using enum reference::Dtype;
+  for (const reference::Dtype dtype : {F32, BF16, F16, F64})
+    if (reference::scalar_type(dtype) == number.scalar_type()) return dtype;
+  throw InputError("hold: " + first + " is " + graph::describe(number) + "; f32, bf16, f16 and f64 are judged");
+}
+
 reference::Case register_case(const std::function<OwnModel()>& make, const HoldOptions& options) {
   if (options.inputs.empty()) throw InputError("hold: no inputs given");
   std::vector<microbatch::ChunkSpec> chunks = options.chunks;
@@ -65,15 +86,10 @@ reference::Case register_case(const std::function<OwnModel()>& make, const HoldO
   if (!options.target.defined() &&
       (c.loss.kind == reference::LossKind::Mse || c.loss.kind == reference::LossKind::CrossEntropy))
     throw InputError("hold: this loss needs a target, and none is given");
-  for (const at::Tensor& input : options.inputs) {
-    if (!input.is_floating_point()) continue;
-    if (input.scalar_type() != at::kFloat && input.scalar_type() != at::kBFloat16)
-      throw InputError("hold: inputs of type " + graph::describe(input) + "; float32 and bfloat16 are judged");
-    c.dtype = input.scalar_type() == at::kBFloat16 ? reference::Dtype::BF16 : reference::Dtype::F32;
-  }
   const std::function<OwnModel(uint64_t seed)> make_own = make_seeded(make);
   const OwnModel first = make_own(options.seed);
   make_own(options.seed);  // must be another
+  c.dtype = dtype_of(*first.module, options.inputs);
   models::add_model(
       c.model,
       [make_own, options, chunks](reference::Dtype, uint64_t seed) {

@@ -1,14 +1,19 @@
-// hold() with several targets, against plain autograd over the whole model. The models that hold() makes keep their
-// gradients after it: the model of a rank those of the rank's stages.
+// hold() with several targets, against plain autograd over the whole model: the models that hold() makes keep their
+// gradients after it, the model of a rank those of the rank's stages. And models and batches that it refuses, or takes
+// as they seldom are.
 #include "conformance/hold.h"
 
 #include <ATen/core/Formatting.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
 #include <c10/util/accumulate.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
 #include <memory>
@@ -94,6 +99,52 @@ TEST(Hold, AModuleThatComesAgainIsRefused) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "plumbline: hold: `make` returned one module twice; it must construct a model of its own each time\n");
   EXPECT_EQ(code, 2);
+}
+
+/// A language model of one type. Its stages share the embedding, so they add its gradient in another order than the
+/// whole model, which agrees with them within the bounds of that type.
+template <at::ScalarType type>
+struct TiedWords : torch::nn::Module {
+  static constexpr int64_t kWords = 16;
+  TiedWords() { to(type); }
+  at::Tensor forward(const at::Tensor& ids) {
+    return at::linear(at::gelu(plumbline::call(middle, plumbline::call(words, ids))), words->weight);
+  }
+
+  torch::nn::Embedding words = register_module("words", torch::nn::Embedding(kWords, 8));
+  torch::nn::Linear middle = register_module("middle", torch::nn::Linear(8, 8));
+};
+
+HoldOptions of_words() {
+  const at::Tensor ids = at::arange(8 * 6).mul(7).remainder(TiedWords<at::kFloat>::kWords).view({8, 6});
+  return {.split = {"middle"},
+          .inputs = {ids},
+          .target = ids.roll({1}, {1}),
+          .loss = {LossKind::CrossEntropy, Reduction::Mean},
+          .schedules = "1f1b"};
+}
+
+TEST(Hold, ParametersTellTheTypeOfAModelOfWholeNumbers) {
+  EXPECT_EQ(hold<TiedWords<at::kFloat>>(of_words()), 0);
+  EXPECT_EQ(hold<TiedWords<at::kBFloat16>>(of_words()), 0);
+}
+
+struct TwoTypes : TwoHeads {
+  TwoTypes() { second->to(at::kBFloat16); }
+};
+
+TEST(Hold, NumbersOfSeveralTypesAreRefused) {
+  const auto said = [](int (*hold_one)(const HoldOptions&), at::ScalarType of_input) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(hold_one({.split = {"first"}, .inputs = {at::ones({8, kHeadWidth}).to(of_input)}}), 2);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(hold<TwoTypes>, at::kFloat),
+            "plumbline: hold: parameter 'stem.weight' is f32[4,4], but parameter 'second.weight' is bf16[4,4]; models "
+            "with numbers of one type are judged\n");
+  EXPECT_EQ(said(hold<TwoHeads>, at::kBFloat16),
+            "plumbline: hold: parameter 'stem.weight' is f32[4,4], but input 0 is bf16[8,4]; models with numbers "
+            "of one type are judged\n");
 }
 
 }  // namespace

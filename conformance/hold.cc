@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -70,6 +71,15 @@ reference::Dtype dtype_of(const torch::nn::Module& module, const std::vector<at:
   throw InputError("hold: " + first + " is " + graph::describe(number) + "; f32, bf16, f16 and f64 are judged");
 }
 
+/// The case needs no gradients of the batch, and ranks that are threads would all write those of the caller's tensors.
+models::Batch detached_batch(const HoldOptions& options) {
+  const auto detached = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.detach() : tensor; };
+  models::Batch batch;
+  std::ranges::transform(options.inputs, std::back_inserter(batch.inputs), detached);
+  batch.targets = options.target.map(detached);
+  return batch;
+}
+
 reference::Case register_case(const std::function<OwnModel()>& make, const HoldOptions& options) {
   if (options.inputs.empty()) throw InputError("hold: no inputs given");
   std::vector<microbatch::ChunkSpec> chunks = options.chunks;
@@ -103,7 +113,7 @@ reference::Case register_case(const std::function<OwnModel()>& make, const HoldO
         model.compared_outputs = std::max<int>(1, static_cast<int>(options.target.size()));
         return model;
       },
-      [options](reference::Dtype, int, uint64_t, int) { return models::Batch{options.inputs, options.target}; });
+      [batch = detached_batch(options)](reference::Dtype, int, uint64_t, int) { return batch; });
   return c;
 }
 

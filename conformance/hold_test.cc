@@ -147,5 +147,19 @@ TEST(Hold, NumbersOfSeveralTypesAreRefused) {
             "of one type are judged\n");
 }
 
+// Under dualpipe two ranks hold the first stage, and would add to the gradient of one tensor at once.
+TEST(Hold, TheCallersTensorsGetNoGradients) {
+  const at::Tensor x = small_numbers({8, kHeadWidth}, 8).requires_grad_(),
+                   target = small_numbers({8, kHeadWidth}, 9).requires_grad_();
+  EXPECT_EQ(hold<TwoHeads>({.split = {"first"},
+                            .inputs = {x},
+                            .target = target,
+                            .loss = {LossKind::Mse, Reduction::Sum},
+                            .schedules = "1f1b"}),
+            0);
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE(target.grad().defined());
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,8 @@ std::function<OwnModel(uint64_t seed)> make_seeded(const std::function<OwnModel(
   };
 }
 
-/// That of all parameters and inputs that are real numbers: the judge bounds the roundings of one type.
+/// That of all parameters and inputs that are real numbers: the judge bounds the roundings of one type. A model of
+/// bfloat16 may keep some of its parts in float32, whose roundings are smaller.
 reference::Dtype dtype_of(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
   std::vector<std::pair<std::string, at::Tensor>> numbers;
   for (const auto& item : module.named_parameters())
@@ -60,11 +62,17 @@ reference::Dtype dtype_of(const torch::nn::Module& module, const std::vector<at:
   for (size_t i = 0; i < inputs.size(); ++i) numbers.emplace_back("input " + std::to_string(i), inputs[i]);
   std::erase_if(numbers, [](const auto& one) { return !one.second.defined() || !one.second.is_floating_point(); });
   if (numbers.empty()) return reference::Dtype::F32;
-  const auto& [first, number] = numbers.front();
-  for (const auto& [name, other] : numbers)
-    if (other.scalar_type() != number.scalar_type())
+  const auto is_mixed = [](const at::Tensor& tensor) {
+    return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16;
+  };
+  auto [first, number] = numbers.front();
+  for (const auto& [name, other] : numbers) {
+    if (other.scalar_type() == number.scalar_type()) continue;
+    if (!is_mixed(number) || !is_mixed(other))
       throw InputError("hold: " + first + " is " + graph::describe(number) + ", but " + name + " is " +
-                       graph::describe(other) + "; models with numbers of one type are judged");
+                       graph::describe(other) + "; models of one type, or of f32 and bf16, are judged");
+    if (other.scalar_type() == at::kBFloat16) std::tie(first, number) = std::tie(name, other);
+  }
   using enum reference::Dtype;
   for (const reference::Dtype dtype : {F32, BF16, F16, F64})
     if (reference::scalar_type(dtype) == number.scalar_type()) return dtype;

@@ -33,8 +33,8 @@ namespace plumbline::conformance {
 struct HoldOptions {
   /// Qualified names of the modules before which a stage begins; forward enters them through plumbline::call().
   std::vector<std::string> split;
-  /// The batch, which every step uses; inputs get no gradients. Floating-point inputs have the type of the parameters,
-  /// of which all have one: float32, bfloat16, float16 or float64.
+  /// The batch, which every step uses; inputs get no gradients. Floating-point inputs and the parameters have one type,
+  /// float32, bfloat16, float16 or float64, or some have float32 and the others bfloat16.
   std::vector<at::Tensor> inputs;
   /// Required by LossKind::Mse and LossKind::CrossEntropy: a tensor for output 0, or one for each of the first outputs.
   Targets target = {};

@@ -129,8 +129,28 @@ TEST(Hold, ParametersTellTheTypeOfAModelOfWholeNumbers) {
   EXPECT_EQ(hold<TiedWords<at::kBFloat16>>(of_words()), 0);
 }
 
+/// As norms often are, the second part is of float32.
+struct MixedParts : torch::nn::Module {
+  MixedParts() { first->to(at::kBFloat16); }
+  at::Tensor forward(const at::Tensor& x) {
+    return plumbline::call(second, plumbline::call(first, x).to(at::kFloat));
+  }
+
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(kHeadWidth, kHeadWidth));
+  torch::nn::Linear second = register_module("second", torch::nn::Linear(kHeadWidth, kHeadWidth));
+};
+
+TEST(Hold, AModelOfBfloat16MayHavePartsOfFloat32) {
+  EXPECT_EQ(hold<MixedParts>({.split = {"first"},
+                              .inputs = {small_numbers({8, kHeadWidth}, 8).to(at::kBFloat16)},
+                              .target = small_numbers({8, kHeadWidth}, 9),
+                              .loss = {LossKind::Mse, Reduction::Sum},
+                              .schedules = "1f1b"}),
+            0);
+}
+
 struct TwoTypes : TwoHeads {
-  TwoTypes() { second->to(at::kBFloat16); }
+  TwoTypes() { second->to(at::kHalf); }
 };
 
 TEST(Hold, NumbersOfSeveralTypesAreRefused) {
@@ -140,11 +160,11 @@ TEST(Hold, NumbersOfSeveralTypesAreRefused) {
     return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(said(hold<TwoTypes>, at::kFloat),
-            "plumbline: hold: parameter 'stem.weight' is f32[4,4], but parameter 'second.weight' is bf16[4,4]; models "
-            "with numbers of one type are judged\n");
-  EXPECT_EQ(said(hold<TwoHeads>, at::kBFloat16),
-            "plumbline: hold: parameter 'stem.weight' is f32[4,4], but input 0 is bf16[8,4]; models with numbers "
-            "of one type are judged\n");
+            "plumbline: hold: parameter 'stem.weight' is f32[4,4], but parameter 'second.weight' is f16[4,4]; models "
+            "of one type, or of f32 and bf16, are judged\n");
+  EXPECT_EQ(said(hold<TwoHeads>, at::kDouble),
+            "plumbline: hold: parameter 'stem.weight' is f32[4,4], but input 0 is f64[8,4]; models of one type, or of "
+            "f32 and bf16, are judged\n");
 }
 
 // Under dualpipe two ranks hold the first stage, and would add to the gradient of one tensor at once.

@@ -58,6 +58,20 @@ microbatches = 3
 loss = {kind = "mse", reduction = "sum"}
 )";
 
+/// One row reads two of the table's 16 entries, and nothing else learns.
+constexpr const char* kMostlyZero = R"(schema = "plumbline-cases/1"
+[[case]]
+id = "my-zeros"
+title = "a table alone learns, from one row"
+why = "gradients that are mostly zero"
+truth = "exact"
+model = "exact-multi-io"
+rows = 1
+microbatches = 1
+loss = {kind = "mse", reduction = "sum"}
+steps = [{kind = "freeze", parameters = "layers.*"}, "train"]
+)";
+
 /// It has several targets, which a sum does not take.
 constexpr const char* kUnfit = R"(schema = "plumbline-cases/1"
 [[case]]
@@ -205,6 +219,25 @@ TEST_F(OwnCases, AnUnprovenClaimOfExactnessIsMistrustedAndNotExported) {
       start({"export", "--corpus", "claims", "--case", "my-*", "--ranks", "2", "-o", "out"});
   EXPECT_EQ(exit_code(exported), 2) << exported.output;
   expect_part(exported, "not exported: my-inexact x 1f1b: " + why);
+}
+
+TEST_F(OwnCases, AWaivedMistrustIsThatOfItsFiles) {
+  std::ofstream(folder_ / "claims" / "zeros.toml") << kMostlyZero;
+  const std::vector<std::string> words = {"run",   "--corpus", "claims", "--case",   "my-zeros", "--schedule",
+                                          "gpipe", "--ranks",  "2",      "--report", report("r")};
+  EXPECT_EQ(exit_code(start(words)), 1);
+  EXPECT_EQ(verdicts(), std::vector<std::string>{"mistrusted my-zeros gpipe"});
+  EXPECT_EQ(exit_code(start({"check", "r"})), 1);
+
+  std::ofstream(folder_ / "w.toml") << "schema = \"plumbline-waivers/1\"\n[[waiver]]\ncase = \"my-zeros\"\n"
+                                       "expect = \"mistrusted\"\nlink = \"https://x\"\nreason = \"known\"\n"
+                                       "expires = 2999-01-01\n";
+  std::vector<std::string> waived = words;
+  waived.insert(waived.end(), {"--waivers", "w.toml"});
+  EXPECT_EQ(exit_code(start(waived)), 0);
+  EXPECT_EQ(verdicts(), std::vector<std::string>{"xfail my-zeros gpipe"});
+  const conformance::ProcessResult checked = start({"check", "r"});
+  EXPECT_EQ(exit_code(checked), 0) << checked.output;
 }
 
 TEST_F(OwnCases, MistakesEndWithTwoAndOneLine) {

@@ -356,6 +356,27 @@ class Records(InFolder):
         checker = self.record(schedule=os.path.join(self.folder, "evil"))
         self.assertEqual(checker.verdict(checker.record["runs"][0]).status, "NOT JUDGED")
 
+    def test_a_waived_verdict_is_held_against_what_its_files_may_have_been(self):
+        """A waiver may expect a mistrusted verdict as well as a failed one."""
+        run, waiver = "a x gpipe (2 ranks, own)", "w.toml:2: known (https://x, until 2999-01-01)"
+        for headline, judged, agrees in (
+            ("XFAIL", "FAIL", True),
+            ("XFAIL", "MISTRUSTED", True),
+            ("XFAIL", "PASS", False),
+            ("XPASS", "PASS", True),
+            ("XPASS", "MISTRUSTED", False),
+            ("MISTRUSTED", "FAIL", False),
+        ):
+            with self.subTest(headline, judged=judged):
+                checker = self.record()
+                checker.judge = lambda run, status=judged: (status, "what was found")
+                said = {"status": headline.lower(), "waiver": waiver, "first": None, "tensors": 5}
+                said["sentence"] = f"{headline} {run}: what was found [{waiver}]"
+                checker.recorded = {("a", "gpipe", 2, "own"): said}
+                verdict = checker.verdict(checker.record["runs"][0])
+                self.assertEqual(checker.problems == [], agrees, checker.problems)
+                self.assertEqual(verdict.status, headline if agrees else judged)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -50,10 +50,15 @@ bool is_anything(const fs::path& file) {
   return fs::symlink_status(file, none).type() != fs::file_type::not_found;
 }
 
-/// The status before waivers.
-Status judged_status(Status status) {
-  if (status == Status::XPass) return Status::Pass;
-  return status == Status::XFail ? Status::Fail : status;
+/// Whether a waiver gave the status.
+bool is_waived(Status status) { return status == Status::XPass || status == Status::XFail; }
+
+/// Whether the recorded status may come from the judged one. A waiver makes XFail of Fail and Mistrusted: the other
+/// failures that it may expect have no results to judge.
+bool may_come_from(Status recorded, Status judged) {
+  if (recorded == Status::XPass) return judged == Status::Pass;
+  if (recorded == Status::XFail) return judged == Status::Fail || judged == Status::Mistrusted;
+  return recorded == judged;
 }
 
 /// Whether the run ended without results that could be judged; `any_file`: it has left some.
@@ -74,7 +79,7 @@ bool left_nothing(const Verdict& verdict, bool any_file) {
 }
 
 bool agree(const Verdict& recorded, const Verdict& judged) {
-  if (judged_status(recorded.finding.status) != judged_status(judged.finding.status)) return false;
+  if (!may_come_from(recorded.finding.status, judged.finding.status)) return false;
   if (recorded.finding.first.has_value() != judged.finding.first.has_value() ||
       recorded.finding.differing != judged.finding.differing)
     return false;
@@ -174,7 +179,7 @@ class Checker {
       verdict.run = {run.id.case_id, run.id.schedule};  // a problem names the folder, which says the rest
       compare_with_recorded(verdict, said, artifacts.folder);
     }
-    if (is_recorded && judged_status(said->finding.status) != said->finding.status && said->waiver.empty())
+    if (is_recorded && is_waived(said->finding.status) && said->waiver.empty())
       result_.problems.push_back(folder_.report().string() + ": " + one_line(to_string(run.id)) + " is recorded as " +
                                  std::string(status_name(said->finding.status)) + ", but without a waiver");
     describe(verdict, run, said);

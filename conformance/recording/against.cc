@@ -162,28 +162,51 @@ void allow_orders(std::vector<AlignedValue>& values, const Recording& one, Again
   }
 }
 
-/// Throws InputError if a perturbed run is of other data: its values of the step, taken together, have moved by more
-/// than this share of their norm. One unit in the last place of the parameters moves them by far less.
+/// What values of this kind are called together. The size of one such group says nothing of that of another.
+std::string_view group_of(const ValueKey& key) {
+  switch (direction_of(key.kind)) {
+    case Direction::Forward:
+      return is_event(key.name) ? "forward values" : "parameters";
+    case Direction::Loss:
+      return "losses";
+    case Direction::Backward:
+      return is_event(key.name) ? "backward values" : "contributions to gradients";
+    case Direction::Accumulation:
+      return "gradients";
+    case Direction::Buffers:
+      return "buffers";
+  }
+  return {};
+}
+
+/// Throws InputError if a perturbed run is of other data: the step's values of one group, taken together, have moved by
+/// more than this share of their norm. One unit in the last place of what modules pass on moves them by far less.
 void expect_same_data(const std::vector<AlignedValue>& values, const RecordedStep& samples, const std::string& folder) {
   constexpr double kFar = 0.25;
   constexpr int64_t kMostRead = 4096;  // elements of a tensor; enough to tell other data
-  double moved = 0, all = 0;
+  struct Squares {
+    double moved = 0, all = 0;
+  };
+  std::map<std::string_view, Squares> groups;
   for (const AlignedValue& value : values) {
     const auto found = samples.find(value.key);
     if (value.expected == nullptr || found == samples.end() || !is_floating(value.expected->dtype)) continue;
     const HostTensor& sample = found->second.front().tensor;
     if (sample.dtype != value.expected->dtype || sample.shape != value.expected->shape) continue;
+    Squares& squares = groups[group_of(value.key)];
     const int64_t stride = 1 + element_count(sample) / kMostRead;
     for (int64_t i = 0; i < element_count(sample); i += stride) {
       const double was = element_as_double(*value.expected, i), is = element_as_double(sample, i);
-      moved += (is - was) * (is - was);
-      all += was * was;
+      if (!std::isfinite(was)) continue;  // of a mask, for one
+      squares.moved += (is - was) * (is - was);
+      squares.all += was * was;
     }
   }
-  if (std::isfinite(all) && !(moved <= kFar * kFar * all))
-    throw InputError(folder +
-                     ": its values are not near those of the unperturbed run; a perturbed run is the same "
-                     "script on the same data with another `perturb`");
+  for (const auto& [group, squares] : groups)
+    if (std::isfinite(squares.all) && !(squares.moved <= kFar * kFar * squares.all))
+      throw InputError(folder + ": its " + std::string(group) +
+                       " are not near those of the unperturbed run; a perturbed run is the same script on the same "
+                       "data with another `perturb`");
 }
 
 /// Clears `differs` of values within the bounds from the perturbed runs.

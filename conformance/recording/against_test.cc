@@ -212,7 +212,7 @@ TEST_F(Against, PerturbedRunsBoundTheRounding) {
     element(other.at(in_one), 0) += moved;
     write(folder_ / "one" / "perturbed-other", other);
     element(run.at(in_run), 0) = 700;
-    EXPECT_NE(testing::refusal([&] { hold(run, one); }).find("perturbed-other: its values are not near"),
+    EXPECT_NE(testing::refusal([&] { hold(run, one); }).find("perturbed-other: its backward values are not near"),
               std::string::npos);
   }
   fs::remove_all(folder_ / "one" / "perturbed-other");
@@ -221,6 +221,29 @@ TEST_F(Against, PerturbedRunsBoundTheRounding) {
   element(run.at(in_run), 1) = 0;
   element(run.at("0/forward/0/0/embed:in"), 1) = 0.501f;
   EXPECT_EQ(hold(run, one).direction, "forward");
+}
+
+/// Targets from a shuffle without a seed, for one: the forward is the same and outweighs everything else.
+TEST_F(Against, APerturbedRunWithOtherGradientsIsRefused) {
+  const auto times = [](Made all, const std::string& kind, float factor) {
+    for (auto& rank : all.ranks)
+      for (auto& [key, tensor] : rank.tensors)
+        if (key.starts_with("0/" + kind + "/"))
+          for (size_t i = 0; i < 2; ++i) element(tensor, i) *= factor;
+    return all;
+  };
+  const auto perturbed_by = [&](const Made& one) {
+    for (int seed = 0; seed < 3; ++seed) write(folder_ / "one" / ("perturbed-" + std::to_string(seed)), one);
+  };
+  const Made one = times(made(false), "forward", 1e4f), run = times(times(made(true), "forward", 1e4f), "grad", 2);
+  perturbed_by(one);
+  EXPECT_EQ(hold(run, one).direction, "accumulation");
+  for (const auto& [kind, group] : {std::pair("grad", "gradients"), std::pair("backward", "backward values")}) {
+    perturbed_by(times(one, kind, -1));
+    testing::expect_line(
+        testing::refusal([&] { hold(run, one); }), (folder_ / "one" / "perturbed-0").string(),
+        std::string("its ") + group + " are not near those of the unperturbed run; a perturbed run is the same script");
+  }
 }
 
 TEST_F(Against, CopiesThatWereNotAddedUpAreReported) {

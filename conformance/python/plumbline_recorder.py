@@ -27,6 +27,7 @@ import fnmatch
 import json
 import math
 import os
+import re
 import threading
 from contextlib import contextmanager
 
@@ -140,6 +141,22 @@ def _host(tensor):
     return tensor.to('cpu', copy=True).contiguous()
 
 
+WRITTEN = re.compile(r'rank\d+\.(json|step\d+\.safetensors)(\.part)?')
+
+
+def _remove_perturbed(folder):
+    """Removes the perturbed runs of an earlier recording, which do not bound the rounding of this one. Files that no
+    recorder wrote stay, and their folders."""
+    for name in os.listdir(folder):
+        perturbed = os.path.join(folder, name)
+        if not name.startswith('perturbed-') or os.path.islink(perturbed) or not os.path.isdir(perturbed):
+            continue
+        for file in filter(WRITTEN.fullmatch, os.listdir(perturbed)):
+            os.remove(os.path.join(perturbed, file))
+        if not os.listdir(perturbed):
+            os.rmdir(perturbed)
+
+
 def _write(path, chunks):
     temporary = f'{path}.part'
     with open(temporary, 'wb') as file:
@@ -235,7 +252,8 @@ class _Root:
 class Recorder:
     """One for each rank of a run.
 
-    folder        the same on all ranks; a new run replaces a rank's earlier files in it
+    folder        the same on all ranks; a new run replaces a rank's earlier files in it, and without `perturb` rank 0
+                  removes the perturbed runs: record them after it
     microbatches  the number in each step
     steps         the number of recorded steps; later steps are ignored
     modules       patterns of qualified names ('layers.*', 'head'; * stays within one dot); None: every module
@@ -267,6 +285,8 @@ class Recorder:
         for name in os.listdir(self.folder):
             if name.startswith(f'rank{self.rank}.'):
                 os.remove(os.path.join(self.folder, name))
+        if self.perturb is None and self.rank == 0:
+            _remove_perturbed(self.folder)
 
     # The interface for scripts.
 

@@ -271,6 +271,26 @@ class RecorderTest(unittest.TestCase):
         self.assert_same(again, moved)
         self.assertFalse(torch.equal(other['0/forward/0/0:out'], left))
 
+    def test_perturbed_runs_go_with_the_recording_that_they_were_of(self):
+        model, batches = fill(Net(), 1), self.batches[:1]
+        for seed in (1, 2):
+            self.record(model, batches, perturb=seed)
+        run = os.path.join(self.folder, 'run')
+        for name in ('perturbed-2/notes.txt', 'perturbed-own/rank0.txt'):
+            os.makedirs(os.path.dirname(os.path.join(run, name)), exist_ok=True)
+            with open(os.path.join(run, name), 'w') as file:
+                file.write('of the user')
+        Recorder(run, microbatches=1, rank=1, ranks=2)  # only rank 0 removes them: others may be later
+        self.assertTrue(os.path.exists(os.path.join(run, 'perturbed-1', 'rank0.json')))
+        self.record(model, batches)
+        self.assertEqual({name for name in os.listdir(run) if name.startswith('perturbed-')}, {'perturbed-2', 'perturbed-own'})
+        self.assertEqual(os.listdir(os.path.join(run, 'perturbed-2')), ['notes.txt'])
+        self.assertEqual(os.listdir(os.path.join(run, 'perturbed-own')), ['rank0.txt'])
+        self.record(model, batches, perturb=1)
+        self.record(model, batches, perturb=3)
+        self.assertTrue(os.path.exists(os.path.join(run, 'perturbed-1', 'rank0.json')))  # perturbed runs remove no others
+        self.assertTrue(os.path.exists(os.path.join(run, 'rank0.json')))
+
     def test_patterns_choose_modules(self):
         values = self.record(fill(Net(), 1), self.batches[:1], modules=['first', '*.fc'])
         watched = {key.split('/')[-1].split(':')[0] for key in values if ':' in key}

@@ -162,6 +162,21 @@ void allow_orders(std::vector<AlignedValue>& values, const Recording& one, Again
   }
 }
 
+[[noreturn]] void refuse_perturbed(const Recording& perturbed, const Recording& one, const std::string& where) {
+  throw InputError(perturbed.folder.string() + ": does not fit " + one.folder.string() + " at `" + where +
+                   "`; a perturbed run is the same script with another `perturb`");
+}
+
+/// Throws InputError if a perturbed run was not recorded as `one` was: it is left from an earlier script, for example.
+void expect_same_script(const Recording& perturbed, const Recording& one) {
+  if (!perturbed.is_perturbed) refuse_perturbed(perturbed, one, "perturb");
+  if (perturbed.ranks() != one.ranks()) refuse_perturbed(perturbed, one, "ranks");
+  if (perturbed.microbatches != one.microbatches) refuse_perturbed(perturbed, one, "microbatches");
+  if (perturbed.whole_batch != one.whole_batch) refuse_perturbed(perturbed, one, "whole_batch");
+  if (perturbed.loss_scale != one.loss_scale) refuse_perturbed(perturbed, one, "loss_scale");
+  if (perturbed.parameters != one.parameters) refuse_perturbed(perturbed, one, "parameters");
+}
+
 /// What values of this kind are called together. The size of one such group says nothing of that of another.
 std::string_view group_of(const ValueKey& key) {
   switch (direction_of(key.kind)) {
@@ -220,6 +235,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
                      " perturbed runs; at least 3 are needed to bound the rounding");
   for (const auto& folder : one.perturbed) {
     const Recording perturbed = read_recording(folder);
+    expect_same_script(perturbed, one);
     if (step >= perturbed.steps())
       throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing; " + one.folder.string() +
                        " has it");
@@ -228,8 +244,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
     for (auto& [value, scatter] : open) {
       const auto found = samples.find(value->key);
       if (found == samples.end() || !scatter.add(found->second.front().tensor))
-        throw InputError(folder.string() + ": does not fit " + one.folder.string() + " at `" + value->key.name +
-                         "`; a perturbed run is the same script with another `perturb`");
+        refuse_perturbed(perturbed, one, value->key.name);
     }
   }
   verdict.perturbed_runs = static_cast<int>(one.perturbed.size());

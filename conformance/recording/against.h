@@ -67,7 +67,7 @@ struct AgainstVerdict {
 /// Compares the pipelined recording `run` with the one-rank recording `one`, up to the last step that both have.
 /// Perturbed runs of `one` give bounds if `use_perturbed`. Throws InputError for recordings with different numbers of
 /// micro-batches, for files that read_step() refuses and, once a value needs bounds, for one or two perturbed runs or
-/// for perturbed runs of another script.
+/// for perturbed runs of another script or of other data.
 AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use_perturbed = true);
 
 /// The verdict as text: "FIRST DIFFERENCE (backward): step 0, stage 1, micro-batch 3: ...", then lines that state where

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "conformance/recording/testing/sample_recording.h"
@@ -246,6 +247,31 @@ TEST_F(Against, APerturbedRunWithOtherGradientsIsRefused) {
   }
 }
 
+/// Left from an earlier script, for one: the same values, but recorded otherwise.
+TEST_F(Against, APerturbedRunThatWasRecordedOtherwiseIsRefused) {
+  const Made one = made(false);
+  Made run = made(true);
+  element(run.at("0/grad/1/-/head.weight"), 0) *= 2;
+  const auto perturbed = [&](int seed) { return folder_ / "one" / ("perturbed-" + std::to_string(seed)); };
+  for (int seed = 0; seed < 3; ++seed) write(perturbed(seed), one);
+  EXPECT_EQ(hold(run, one).direction, "accumulation");
+  const std::map<std::string, nlohmann::json> others = {{"loss_scale", 0.25},
+                                                        {"microbatches", kMicrobatches + 1},
+                                                        {"parameters", nlohmann::json::array({"embed.weight"})},
+                                                        {"perturb", nullptr},
+                                                        {"whole_batch", true}};
+  for (const auto& [key, value] : others) {
+    Made other = one;
+    other.index[key] = value;
+    write(perturbed(1), other);
+    const std::string where = perturbed(1).string() + ": does not fit " + (folder_ / "one").string();
+    testing::expect_line(testing::refusal([&] { hold(run, one); }), where + " at `" + key + "`",
+                         "a perturbed run is the same script with another `perturb`");
+  }
+  write(perturbed(1), run);
+  testing::expect_line(testing::refusal([&] { hold(run, one); }), perturbed(1).string(), " at `ranks`");
+}
+
 TEST_F(Against, CopiesThatWereNotAddedUpAreReported) {
   // `head.weight` tied to `embed.weight`: each stage has a part of the gradient, and the parts were not added.
   Made run = made(true);
@@ -320,6 +346,7 @@ TEST_F(Against, RefusesBrokenRecordingsInOneLine) {
   refused("microbatches", [&] { with("microbatches", 0); });
   refused("2 micro-batches", [&] { with("microbatches", 2); });
   refused("loss_scale", [&] { with("loss_scale", 0); });
+  refused("perturb: expected a number", [&] { with("perturb", "1"); });
   refused("files[0]", [&] { with("files", {"../../elsewhere.safetensors"}); });
   refused("no step was recorded", [&] { with("files", nlohmann::json::array()); });
   refused("rank1.json is of another run", [&] {

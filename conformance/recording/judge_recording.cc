@@ -12,9 +12,8 @@ namespace {
 /// Throws InputError if the recording has another number of ranks than the job.
 Recording read_recording_of(const std::filesystem::path& folder, int ranks) {
   Recording recording = read_recording(folder);
-  const auto recorded = static_cast<int>(recording.files.front().size());
-  if (recorded != ranks)
-    throw InputError(folder.string() + ": recorded on " + counted(recorded, "rank") + ", the job was for " +
+  if (recording.ranks() != ranks)
+    throw InputError(folder.string() + ": recorded on " + counted(recording.ranks(), "rank") + ", the job was for " +
                      std::to_string(ranks));
   return recording;
 }

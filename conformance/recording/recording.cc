@@ -21,6 +21,7 @@ struct RankIndex {
   int microbatches = 0;
   bool whole_batch = false;
   double loss_scale = 1.0;
+  bool is_perturbed = false;
   std::vector<fs::path> files;
   std::vector<std::string> parameters, order;
 };
@@ -42,6 +43,9 @@ RankIndex read_index(const fs::path& folder, int rank) {
   if (!scale.is_number() || !std::isfinite(scale.get<double>()) || scale.get<double>() == 0)
     root["loss_scale"].fail("a finite number that is not 0");
   index.loss_scale = scale.get<double>();
+  const auto perturb = root.find("perturb");
+  index.is_perturbed = perturb && !perturb->is_null();
+  if (index.is_perturbed) perturb->number();
   int step = 0;
   for (const JsonPlace& item : root["files"].items()) {
     const std::string name = "rank" + std::to_string(rank) + ".step" + std::to_string(step++) + ".safetensors";
@@ -77,12 +81,14 @@ Recording read_recording(const fs::path& folder) {
       recording.microbatches = index.microbatches;
       recording.whole_batch = index.whole_batch;
       recording.loss_scale = index.loss_scale;
+      recording.is_perturbed = index.is_perturbed;
       recording.files.resize(index.files.size());
     }
     if (index.ranks != ranks || index.microbatches != recording.microbatches ||
-        index.whole_batch != recording.whole_batch || index.loss_scale != recording.loss_scale)
+        index.whole_batch != recording.whole_batch || index.loss_scale != recording.loss_scale ||
+        index.is_perturbed != recording.is_perturbed)
       throw InputError(folder.string() + ": rank0.json and rank" + std::to_string(rank) +
-                       ".json are of different runs (ranks, microbatches, whole_batch or loss_scale)");
+                       ".json are of different runs (ranks, microbatches, whole_batch, loss_scale or perturb)");
     recording.files.resize(std::min(recording.files.size(), index.files.size()));
     for (size_t step = 0; step < recording.files.size(); ++step) recording.files[step].push_back(index.files[step]);
     for (std::string& name : index.order)

@@ -31,12 +31,14 @@ struct Recording {
   int microbatches = 0;
   bool whole_batch = false;
   double loss_scale = 1.0;
+  bool is_perturbed = false;
   std::vector<std::string> order = {};                         ///< of all ranks, one after the other, each name once
   std::set<std::string> parameters = {};                       ///< of all ranks
   std::vector<std::vector<std::filesystem::path>> files = {};  ///< [step][rank], for the steps that all ranks have
   std::vector<std::filesystem::path> perturbed = {};           ///< the folders of perturbed runs, sorted by name
 
   int steps() const { return static_cast<int>(files.size()); }
+  int ranks() const { return files.empty() ? 0 : static_cast<int>(files.front().size()); }
 };
 
 /// Whether a folder looks like a recording: it contains rank0.json.

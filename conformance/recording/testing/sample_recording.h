@@ -77,9 +77,10 @@ inline Made made(bool pipelined) {
   return all;
 }
 
-/// Writes the files as plumbline_recorder.py does.
+/// Writes the files as plumbline_recorder.py does: of a perturbed run if the folder's name is that of one.
 inline std::filesystem::path write(const std::filesystem::path& folder, const Made& all) {
   std::filesystem::create_directories(folder);
+  const bool is_perturbed = folder.filename().string().starts_with("perturbed-");
   for (size_t rank = 0; rank < all.ranks.size(); ++rank) {
     const std::string name = "rank" + std::to_string(rank);
     write_tensor_file(folder / (name + ".step0.safetensors"), all.ranks[rank].tensors);
@@ -89,7 +90,7 @@ inline std::filesystem::path write(const std::filesystem::path& folder, const Ma
                             {"microbatches", kMicrobatches},
                             {"whole_batch", false},
                             {"loss_scale", 1.0},
-                            {"perturb", nullptr},
+                            {"perturb", is_perturbed ? nlohmann::json(1) : nlohmann::json()},
                             {"torch", "2.15.0"},
                             {"files", {name + ".step0.safetensors"}},
                             {"parameters", all.ranks[rank].parameters},

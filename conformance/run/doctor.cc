@@ -15,9 +15,9 @@
 #include <sstream>
 #include <thread>
 
-#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
+#include "conformance/judge/judge_files.h"
 #include "conformance/judge/rank_files.h"
 #include "conformance/judge/verdict/verdict.h"
 #include "conformance/protocol/command/command_backend.h"
@@ -293,18 +293,16 @@ class BackendExamination {
   }
 
   std::string keys() {
-    results_ = merge_results(read_rank_files(folder_.path(), files_));
-    return std::to_string(results_.size()) + " can be read, the first is " +
-           (results_.empty() ? "none" : shortened(results_.begin()->first));
+    const TensorMap results = merge_results(read_rank_files(folder_.path(), files_));
+    return std::to_string(results.size()) + " can be read, the first is " +
+           (results.empty() ? "none" : shortened(results.begin()->first));
   }
 
   std::string comparison() {
     const JobCase& item = job_.cases.front();
-    reference::Case c = find_case(item.id);
-    std::string note;
-    demote(c, backend_, note);
-    Judge judge(job_.seed);
-    return passed(item, judge.judge(c, case_schedule(c, {item.schedule, ""}, job_.ranks), results_, backend_.delivers));
+    Judge judge(job_.seed, c10::kCPU, backend_.device != BackendDescription().device);
+    return passed(
+        item, judge_files(judge, folder_.path(), item, {.ranks = job_.ranks, .foreign = true, .backend = &backend_}));
   }
 
   std::string given_;
@@ -314,7 +312,6 @@ class BackendExamination {
   BackendDescription backend_;
   Job job_{.seed = 1};
   std::vector<fs::path> files_;
-  TensorMap results_;
 };
 
 }  // namespace

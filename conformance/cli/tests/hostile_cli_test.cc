@@ -70,6 +70,19 @@ TEST_F(Hostile, DoctorNamesWhatStandsInThePlaceOfAResult) {
   }
 }
 
+TEST_F(Hostile, DoctorJudgesByTheRulesOfARun) {
+  const std::string backend =
+      tampered("printf '\\010\\000\\000\\000\\000\\000\\000\\000{}      ' > ${f%0.safetensors}1.safetensors");
+  const std::string said = "the file of rank 1 has no tensors";
+  const conformance::ProcessResult examined = start({"doctor", "--backend", backend});
+  EXPECT_EQ(exit_code(examined), 1) << examined.output;
+  EXPECT_EQ(times(examined.output, "failed     first comparison: FAIL exact-mlp-sum x gpipe"), 1u) << examined.output;
+  EXPECT_TRUE(has(examined, said)) << examined.output;
+  const conformance::ProcessResult result = run(backend, "exact-mlp-sum");
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  EXPECT_TRUE(has(result, said)) << result.output;
+}
+
 TEST_F(Hostile, AResultThatChangesAfterItsCaseWasDoneIsNotBelieved) {
   // The change comes when the first case is judged for certain: its verdict is there.
   const std::string wait = "until grep -q exact-mlp-sum $5/../../results.jsonl; do sleep 0.05; done; ";

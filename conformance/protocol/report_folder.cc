@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "conformance/protocol/protocol.h"
+#include "runtime/error.h"
+#include "runtime/io/regular_file.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -87,6 +89,17 @@ std::vector<std::filesystem::path> stray_result_files(const std::filesystem::pat
   std::vector<std::filesystem::path> ordered;
   for (const auto& [rank, file] : files) ordered.push_back(file);
   return ordered;
+}
+
+std::string remove_results(const std::filesystem::path& out, const JobCase& c) {
+  PLUMBLINE_CHECK(c.results.empty(), c.results);
+  const std::filesystem::path folder = result_path(out, c, 0).parent_path();
+  const std::filesystem::path above =
+      out.filename() / std::filesystem::path(result_prefix(c)).parent_path().parent_path();
+  if (std::string wrong = why_no_folder(out.parent_path(), above); !wrong.empty()) return wrong;
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  return error ? "cannot remove " + folder.string() + ", left from an earlier attempt: " + error.message() : "";
 }
 
 bool is_result_file(const std::filesystem::path& file) {

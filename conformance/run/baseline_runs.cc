@@ -51,7 +51,6 @@ BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const
       continue;
     }
     job.cases.push_back({model, kOneRank});
-    std::filesystem::remove_all(folder.baseline_recording(model));
   }
   if (job.cases.empty()) return;
   Observer observer(*this, job, options, session);

@@ -189,8 +189,9 @@ int run_supervised(const RunOptions& given, std::ostream& out) {
     keep_cases(group, [&](size_t run, JobCase& item) {
       if (session.judged(run)) return false;  // before an interruption
       BaselineRuns::Outcome outcome = {Status::Pass, ""};
-      if (own_models) {
-        std::filesystem::remove_all(folder.recording(item, group.job.ranks));
+      if (std::string left = remove_results(results, item); !left.empty()) {  // of a case that now has no results too
+        outcome = {Status::Error, std::move(left)};
+      } else if (own_models) {
         outcome = baselines->of(item.id);
       } else if (spec.foreign) {
         outcome.second = export_for_job(item, group.job, options.microbatches, backend, results);

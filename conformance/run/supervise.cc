@@ -40,6 +40,8 @@ class Supervisor {
 
   /// Starts the backend with the cases that are left; false when it cannot run more of them.
   bool launch() {
+    for (const size_t i : open())
+      if (const std::string left = remove_results(out_, job_.cases[i]); !left.empty()) settle(i, Status::Error, left);
     const std::vector<size_t> cases = open();
     if (cases.empty()) return false;
     Job rest = job_;

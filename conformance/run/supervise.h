@@ -28,9 +28,10 @@ class JobObserver {
 /// The files of a finished case: results, or a recording (recording.h) of the same name.
 enum class Delivery { Results, Recording };
 
-/// Asks for the plan, then runs the supported cases. When the backend crashes, hangs, or prints an event that cannot be
-/// parsed, its case fails, its processes are killed, and it is started again with the remaining cases. Every case has
-/// one outcome, unless the backend does not start (again) or repeats an event.
+/// Asks for the plan, then runs the supported cases, whose results of an earlier attempt are removed before. When the
+/// backend crashes, hangs, or prints an event that cannot be parsed, its case fails, its processes are killed, and it
+/// is started again with the remaining cases. Every case has one outcome, unless the backend does not start (again) or
+/// repeats an event. Precondition: JobCase::results is empty.
 void supervise(const Backend& backend, const Job& job, const std::filesystem::path& out, JobObserver& observer,
                Delivery delivery = Delivery::Results);
 

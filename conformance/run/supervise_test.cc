@@ -344,6 +344,72 @@ echo() {
               {"broken: scripted on 1 rank did not start again: exited with code 9"}}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
+class Attempts : public ::testing::Test {
+ protected:
+  Attempts() {
+    std::ofstream(folder_ / "backend.sh") << kGoodBackend;
+    fs::permissions(folder_ / "backend.sh", fs::perms::owner_all);
+    write_tensor_file(folder_ / "good", {{"0/loss/-/0/loss", make_f64({}, {1.0})}});
+  }
+  /// What is heard of three cases; `fault` as in the faults above.
+  std::vector<std::string> supervised(const std::string& fault) {
+    std::ofstream(folder_ / "fault.sh") << fault << "\n";
+    Heard heard(job_.cases.size());
+    const BackendSpec spec{.name = "scripted", .given = "x", .argv = {(folder_ / "backend.sh").string()}};
+    supervise(CommandBackend(spec), job_, out_, heard);
+    for (std::string& what : heard.of) what = with_out(what, out_);
+    return heard.of;
+  }
+  /// Results of a rank that an earlier attempt has left.
+  void leave(const fs::path& folder, int rank) const {
+    fs::create_directories(folder);
+    fs::copy_file(folder_ / "good", folder / ("rank" + std::to_string(rank) + ".safetensors"));
+  }
+  size_t results(size_t index) const { return result_files(out_, job_.cases[index]).size(); }
+
+  const TemporaryFolder folder_;
+  const fs::path out_ = folder_ / "out";
+  const Job job_{.ranks = 2, .cases = {{"c0", "gpipe"}, {"c1", "gpipe"}, {"c2", "gpipe"}}};
+};
+
+TEST_F(Attempts, ResultsOfAnEarlierRunAreNotJudged) {
+  for (size_t i = 0; i < 3; ++i)
+    for (const int rank : {0, 1}) leave(out_ / "gpipe" / job_.cases[i].id, rank);
+  leave(out_ / "gpipe" / "judged", 0);
+  EXPECT_EQ(supervised("write() { test $1 = c2 || { mkdir -p $out/gpipe/$1; cp $here/good "
+                       "$out/gpipe/$1/rank0.safetensors; }; }"),
+            (std::vector<std::string>{
+                "done", "done",
+                "error: said to be done, but there is no file gpipe/c2/rank0.safetensors nor of another rank"}));
+  EXPECT_EQ(results(0), 1u);
+  EXPECT_TRUE(fs::exists(out_ / "gpipe" / "judged" / "rank0.safetensors")) << "it is no case of the job";
+}
+
+/// A rank that is ahead has written results of case 2 when another one ends in case 1.
+TEST_F(Attempts, ResultsOfAnEarlierStartAreNotJudged) {
+  EXPECT_EQ(supervised("work() { test $1 != c1 || { mkdir -p $out/gpipe/c2; "
+                       "cp $here/good $out/gpipe/c2/rank1.safetensors; exit 3; }; }"),
+            (std::vector<std::string>{"done", "error: exited with code 3", "done"}));
+  EXPECT_EQ(results(0), 1u) << "its verdict is about them";
+  EXPECT_EQ(results(2), 1u);
+}
+
+TEST_F(Attempts, NothingIsRemovedThroughALink) {
+  const fs::path elsewhere = folder_ / "elsewhere";
+  leave(elsewhere / "c0", 0);
+  fs::create_directories(out_ / "gpipe");
+  fs::create_directory_symlink(elsewhere / "c0", out_ / "gpipe" / "c0");
+  EXPECT_EQ(supervised(""), (std::vector<std::string>{"done", "done", "done"}));
+  EXPECT_FALSE(fs::is_symlink(out_ / "gpipe" / "c0"));
+  EXPECT_TRUE(fs::exists(elsewhere / "c0" / "rank0.safetensors"));
+
+  fs::remove_all(out_ / "gpipe");
+  fs::create_directory_symlink(elsewhere, out_ / "gpipe");
+  const std::string wrong = "error: cannot read OUT/gpipe: it is a symbolic link; expected a folder";
+  EXPECT_EQ(supervised(""), (std::vector<std::string>{wrong, wrong, wrong}));
+  EXPECT_TRUE(fs::exists(elsewhere / "c0" / "rank0.safetensors"));
+}
+
 TEST(DescribeVerb, IsReadOrToldInOneLine) {
   const TemporaryFolder folder;
   const fs::path program = folder / "backend.sh";

@@ -26,6 +26,29 @@ TEST_F(ExampleInC, PassesTheExactChains) {
   EXPECT_EQ(bf16.at("reason"), "another element type than F32");
 }
 
+TEST_F(ExampleInC, AResumedRunJudgesNoFilesOfTheInterruptedOne) {
+  const std::vector<std::string> words = {
+      "run",     "--backend", host_,      "--case",   "exact-mlp-sum,exact-mlp-mean", "--schedule", "gpipe",
+      "--ranks", "2",         "--report", report("r")};
+  ASSERT_EQ(exit_code(start(words)), 0);
+  const fs::path log = folder_ / "r" / "results.jsonl", results = folder_ / "r/results/own-2/gpipe";
+  const std::string lines = read_file(log), first = lines.substr(0, lines.find('\n') + 1);
+  write_file(log, first);
+  const bool sum_is_judged = nlohmann::json::parse(first).at("case") == "exact-mlp-sum";
+  const std::string judged = sum_is_judged ? "exact-mlp-sum" : "exact-mlp-mean",
+                    interrupted = sum_is_judged ? "exact-mlp-mean" : "exact-mlp-sum";
+  write_file(results / interrupted / "rank2.safetensors", "of a rank that is there no more");
+  const auto written = fs::last_write_time(results / judged / "rank0.safetensors");
+  std::vector<std::string> resuming = words;
+  resuming.emplace_back("--resume");
+  const conformance::ProcessResult result = start(resuming);
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_TRUE(has(result, "resumed: 1 of 2")) << result.output;
+  EXPECT_FALSE(fs::exists(results / interrupted / "rank2.safetensors"));
+  EXPECT_TRUE(fs::exists(results / interrupted / "rank0.safetensors"));
+  EXPECT_EQ(fs::last_write_time(results / judged / "rank0.safetensors"), written);
+}
+
 TEST_F(ExampleInC, RefusesFilesThatAreNotAsTheContractHasThem) {
   ASSERT_EQ(
       exit_code(start({"export", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "-o", "cases"})), 0);

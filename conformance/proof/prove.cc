@@ -233,13 +233,13 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
     }
     Comparison(proof.results, runs, {terms, in_detached, in_engine}, options.claim, proof).compare(ranks);
     if (!proof.why.empty()) proof.outcome = Outcome::Refuted;
-    const bool runs_again = options.recompute.on() || options.remat.on();
-    proof.counted = !runs_again;
     if (proof.outcome == Outcome::Proven && !proof.log.misplaced.empty()) {
       proof.outcome = Outcome::Refuted;
       proof.why = proof.log.misplaced.front();
     }
-    if (proof.outcome == Outcome::Proven && proof.counted) count_operators(runs, proof);
+    const bool runs_again = options.recompute.on() || options.remat.on();
+    proof.counted = proof.outcome == Outcome::Proven && !runs_again;
+    if (proof.counted) count_operators(runs, proof);
   } catch (const std::exception& error) {
     proof.outcome = Outcome::Stopped;
     proof.why = one_line(graph::error_text(error));

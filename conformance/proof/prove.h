@@ -54,8 +54,10 @@ struct Proof {
   Log log;                             ///< of all ranks of the engine
   size_t terms = 0;                    ///< the number of different terms in both runs
   std::vector<std::string> constants;  ///< types of the constants (memory.h) on which results depend, sorted
-  bool counted = false;                ///< whether operators executed too often would refute; false with recomputation
-  int64_t happened = 0;                ///< the number of changes that the fault made
+  /// Whether operators were counted, so that those executed too often would have refuted. They are not with
+  /// recomputation, and not if something else has refuted already.
+  bool counted = false;
+  int64_t happened = 0;  ///< the number of changes that the fault made
 };
 
 /// "PROVEN NAME: 40 results", "REFUTED NAME: why"; a proof of the same sum also counts the results in another order.

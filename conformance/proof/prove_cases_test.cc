@@ -135,6 +135,7 @@ TEST_F(ProveCases, ARefutedRunIsCertifiedAsSuch) {
   EXPECT_EQ(run["outcome"], "refuted");
   EXPECT_NE(run["why"].get<std::string>().find("left out of a sum"), std::string::npos) << run["why"];
   EXPECT_EQ(run["differ"].size(), 16U);
+  EXPECT_EQ(run["counted_operators"], false);
 }
 
 TEST_F(ProveCases, WhatCannotBeTakenIsSaid) {

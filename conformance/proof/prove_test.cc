@@ -247,6 +247,7 @@ TEST(Prove, AnOperatorThatIsExecutedTwiceIsRefuted) {
   });
   EXPECT_EQ(proof.outcome, Outcome::Refuted);
   EXPECT_TRUE(proof.differ.empty());
+  EXPECT_TRUE(proof.counted);
   EXPECT_NE(proof.why.find("is executed 2 times for the same operands, 1 in the unsplit run"), std::string::npos)
       << proof.why;
 }

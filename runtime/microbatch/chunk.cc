@@ -1,7 +1,6 @@
 #include "runtime/microbatch/chunk.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <numeric>
@@ -38,6 +37,12 @@ std::vector<at::Tensor> divide(const at::Tensor& tensor, int dim, int microbatch
     start += rows;
   }
   return chunks;
+}
+
+/// Whether two tensors have the same dtype, sizes and elements; a NaN counts as equal to a NaN.
+bool are_equal(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  return a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b))).all().item<bool>();
 }
 
 /// The numbers of rows of tensors that are divided together.
@@ -146,7 +151,7 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
       continue;
     }
     for (size_t m = 1; m < chunks.size(); ++m)
-      if (!at::equal(chunks[0], chunks[m]))
+      if (!are_equal(chunks[0], chunks[m]))
         throw InputError("micro-batches: output " + std::to_string(i) + " is marked as replicated, but micro-batch " +
                          std::to_string(m) + " differs from 0");
     merged.push_back(chunks[0]);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -152,6 +153,21 @@ TEST(Chunk, MergeIsTheInverseOfDividing) {
   }
   EXPECT_EQ(merge_outputs({{at::ones({2})}, {at::ones({1})}}, {})[0].size(0), 3) << "without a spec: dimension 0";
   EXPECT_TRUE(merge_outputs({}, {}).empty());
+}
+
+TEST(Chunk, AReplicatedOutputMayHoldNaN) {
+  const auto of = [](const at::Tensor& a, const at::Tensor& b) {
+    return refusal([&] { merge_outputs({{a}, {b}}, {kReplicate}); });
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const at::Tensor one = at::tensor({1.f, nan, -0.f});
+  const std::string differs = "micro-batches: output 0 is marked as replicated, but micro-batch 1 differs from 0";
+  EXPECT_EQ(of(one, one.clone()), "accepted");
+  EXPECT_EQ(of(one, at::tensor({1.f, nan, 0.f})), "accepted") << "values count, not bits";
+  EXPECT_EQ(of(one, at::tensor({nan, 1.f, 0.f})), differs);
+  EXPECT_EQ(of(one, at::tensor({1.f, 2.f, 0.f})), differs);
+  EXPECT_EQ(of(one, one.to(at::kDouble)), differs);
+  EXPECT_EQ(of(at::zeros({0, 2}), at::zeros({0, 2})), "accepted");
 }
 
 TEST(Chunk, MergeRefusesWhatCannotBeJoined) {

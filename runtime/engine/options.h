@@ -29,7 +29,7 @@ using LossFunction =
 using WeightWork = std::function<void()>;
 
 struct EngineOptions {
-  /// Names of the model's inputs, in order; may hold "*rest" and "**extra" (chunk.h).
+  /// Names of the model's inputs, in order, one for each: also of those that a model takes as *rest or **extra.
   std::vector<std::string> input_names;
   /// One per input.
   std::vector<microbatch::ChunkSpec> input_chunks;

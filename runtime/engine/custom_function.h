@@ -45,7 +45,8 @@ class ActionContext {
   /// Executes an action as the engine does. F, B, I and W must follow the actions of the same group on which they
   /// depend. UNSHARD, RESHARD, REDUCE_GRAD and WAIT_REDUCE_GRAD need not be executed; a stage whose RESHARD was
   /// executed and whose UNSHARD was not cannot compute. Throws Error if `action` is not one of the function's actions
-  /// or was already executed; errors of the action propagate.
+  /// or was already executed. Errors of the action propagate, and the step fails with the first of them even if the
+  /// function catches it; no further action can then be executed.
   void execute(const schedule::Action& action);
   /// The same, but `runner` computes in place of the stage's runner, from the same inputs or gradients, and the engine
   /// uses its results. An I and its W must use the same runner.

@@ -60,6 +60,7 @@ void Execution::execute_custom(const CustomFunction& function, std::span<const s
   ActionContext context(*this, actions);
   const size_t first = position_;
   function(actions, context);
+  if (failure_) std::rethrow_exception(failure_);  // position_ is that of the action that failed
   position_ = first;
   for (size_t i = 0; i < actions.size(); ++i) {
     if (executed[i] || !schedule::is_compute(actions[i].type)) continue;
@@ -70,6 +71,7 @@ void Execution::execute_custom(const CustomFunction& function, std::span<const s
 
 void Execution::execute_member(std::span<const schedule::Action> given, const schedule::Action& action,
                                StageRunner* substitute) {
+  if (failure_) std::rethrow_exception(failure_);
   const auto same = [&](const schedule::Action& each) {
     return each.stage == action.stage && each.type == action.type && each.microbatch == action.microbatch;
   };
@@ -80,11 +82,16 @@ void Execution::execute_member(std::span<const schedule::Action> given, const sc
   executed = true;
   const size_t first = position_;
   position_ += i;
-  // A single action is timed together with its function.
-  if (given.size() > 1)
-    timed(given[i], [&] { step_.execute(given[i], substitute); });
-  else
-    step_.execute(given[i], substitute);
+  try {
+    // A single action is timed together with its function.
+    if (given.size() > 1)
+      timed(given[i], [&] { step_.execute(given[i], substitute); });
+    else
+      step_.execute(given[i], substitute);
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
   position_ = first;
 }
 

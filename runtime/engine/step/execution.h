@@ -2,6 +2,7 @@
 // times of a trace and adds the position in the list to the text of an error.
 #pragma once
 
+#include <exception>
 #include <span>
 
 #include "runtime/engine/custom_function.h"
@@ -19,7 +20,8 @@ class Execution {
   void run();
 
   /// For a custom function called with the actions `given`: executes `action`, with `substitute` (if not null) in place
-  /// of the stage's runner. Throws Error if `action` is not in `given` or was already executed.
+  /// of the stage's runner. Throws Error if `action` is not in `given` or was already executed. After a failure every
+  /// further call rethrows it.
   void execute_member(std::span<const schedule::Action> given, const schedule::Action& action, StageRunner* substitute);
 
   Step& step() { return step_; }
@@ -34,7 +36,8 @@ class Execution {
 
   Step& step_;
   const std::span<const schedule::Action> actions_;
-  size_t position_ = 0;  // index of the current action
+  size_t position_ = 0;         // index of the current action
+  std::exception_ptr failure_;  // of an action that a custom function executed; it may catch it, the step fails anyway
 };
 
 }  // namespace plumbline::engine

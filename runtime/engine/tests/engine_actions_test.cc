@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "runtime/engine/stage/forwarding_runner.h"
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/schedule/text/csv.h"
 #include "runtime/testing/refusal.h"
@@ -315,6 +316,46 @@ TEST(CustomFunction, CarriesOutWhatItWasGivenOnce) {
             where + "no kernel");
   EXPECT_EQ(failure_of([](auto, engine::ActionContext&) { throw 5; }),
             where + "an exception that is not a std::exception");
+}
+
+/// Fails in the backward of micro-batch 1.
+struct FailsOnce : engine::ForwardingRunner {
+  using ForwardingRunner::ForwardingRunner;
+  void backward(int m, std::span<const at::Tensor> roots, std::span<const at::Tensor> grads,
+                std::span<const at::Tensor> inputs, Tensors& input_grads) override {
+    if (m == 1) throw std::runtime_error("no memory");
+    ForwardingRunner::backward(m, roots, grads, inputs, input_grads);
+  }
+};
+
+TEST(CustomFunction, TheStepFailsAlsoIfItCatchesTheError) {
+  const auto failure_with = [](const std::string& csv, const std::function<void(engine::CustomFunctions&)>& replace) {
+    Fleet fleet("mlp", schedule::parse_csv(csv, "one stage"));
+    fleet.options.decorate = [](int, const split::StageState&, std::unique_ptr<engine::StageRunner> runner) {
+      return std::make_unique<FailsOnce>(std::move(runner));
+    };
+    replace(fleet.options.custom);
+    return failure([&] { fleet.train(batch_of("mlp", 4), target_of("mlp", 4)); });
+  };
+  const auto try_to = [](const schedule::Action& action, engine::ActionContext& context) {
+    return failure([&] { context.execute(action); });
+  };
+  const std::string reason = "stage 0, micro-batch 1: no memory", where = "rank 0, position 3 (0B1): ";
+  EXPECT_EQ(failure_with("0F0,0F1,0B0,0B1\n",
+                         [&](engine::CustomFunctions& custom) {
+                           custom.of_type[schedule::ActionType::B] = [&](auto actions, engine::ActionContext& context) {
+                             try_to(actions[0], context);
+                           };
+                         }),
+            where + reason);
+  EXPECT_EQ(failure_with("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n",
+                         [&](engine::CustomFunctions& custom) {
+                           custom.group = [&](auto actions, engine::ActionContext& context) {
+                             EXPECT_EQ(try_to(actions[1], context), reason);
+                             EXPECT_EQ(try_to(actions[0], context), reason) << "nothing follows a failure";
+                           };
+                         }),
+            where + reason);
 }
 
 TEST(CustomFunction, TransfersAreTheEngines) {

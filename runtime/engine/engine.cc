@@ -105,12 +105,14 @@ StepResult Engine::evaluate(const microbatch::Microbatches& batch) {
 }
 
 std::vector<at::Tensor> Engine::merged_outputs(const StepResult& step) const {
-  for (size_t m = 0; m < step.outputs.size(); ++m)
-    if (step.outputs[m].empty())
-      throw InputError("engine: the outputs of micro-batch " + std::to_string(m) + " are on rank " +
-                       std::to_string(context_.rank_of(context_.schedule.stages - 1, static_cast<int>(m))) +
-                       ", not on rank " + std::to_string(context_.transport.rank()) +
-                       "; merge those of all ranks with the last stage (StepResult::outputs)");
+  for (size_t m = 0; m < step.outputs.size(); ++m) {
+    if (!step.outputs[m].empty()) continue;
+    const int stage = step.ended_with.empty() ? context_.schedule.stages - 1 : step.ended_with[m];
+    throw InputError("engine: the outputs of micro-batch " + std::to_string(m) + " are on rank " +
+                     std::to_string(context_.rank_of(stage, static_cast<int>(m))) + ", not on rank " +
+                     std::to_string(context_.transport.rank()) +
+                     "; merge those of all ranks that have some (StepResult::outputs)");
+  }
   return microbatch::merge_outputs(step.outputs, context_.options.output_chunks);
 }
 

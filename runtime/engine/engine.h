@@ -92,8 +92,9 @@ class Engine {
   /// require gradients. Throws InputError as check_microbatches() does.
   StepResult train(const microbatch::Microbatches& batch);
 
-  /// Joins the outputs of a step's micro-batches along EngineOptions::output_chunks; empty on a rank without the last
-  /// stage. Throws InputError on a rank that has only its replica's outputs, and as merge_outputs() does.
+  /// Joins the outputs of a step's micro-batches along EngineOptions::output_chunks; empty on a rank without outputs.
+  /// Throws InputError naming another rank if that one has the outputs of some micro-batches, of its replica or of its
+  /// stage, which they left early; and as merge_outputs() does.
   std::vector<at::Tensor> merged_outputs(const StepResult& step) const;
 
   /// One forward of a batch in evaluation mode, without gradients; computes the loss if there is a loss function.

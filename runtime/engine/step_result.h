@@ -22,6 +22,9 @@ struct StepResult {
   /// [micro-batch][output], detached; empty on a rank without the last stage. If the last stage has several replicas,
   /// or micro-batches end with several stages, the entry of a micro-batch that ended on another rank is empty.
   std::vector<std::vector<at::Tensor>> outputs;
+  /// [micro-batch]: the stage with which it ended; empty if all micro-batches ended with the last stage, and where
+  /// `outputs` is empty.
+  std::vector<int> ended_with;
   /// [micro-batch], detached, not weighted; empty without a loss function or on a rank without the last stage,
   /// undefined for a micro-batch that another rank executed.
   std::vector<at::Tensor> losses;

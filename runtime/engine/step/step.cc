@@ -27,6 +27,9 @@ Step::Step(EngineContext& context, StepPlan& plan, StepBuffers& buffers, bool tr
     return;
   result_.outputs.resize(microbatches);
   if (context.options.loss) result_.losses.resize(microbatches);
+  if (std::ranges::any_of(plan.plan.pipes,
+                          [&](const split::Pipe& pipe) { return pipe.num_stages() < context.schedule.stages; }))
+    for (int m = 0; m < microbatches; ++m) result_.ended_with.push_back(plan.plan.pipe(m).num_stages() - 1);
 }
 
 void Step::execute(const schedule::Action& action, StageRunner* substitute) {

@@ -131,6 +131,20 @@ TEST(EngineEarlyExit, AllMicrobatchesLeave) {
     });
 }
 
+TEST(EngineEarlyExit, OutputsAreOnTheRankThatTheMicrobatchReached) {
+  with_engines([](engine::Engine& engine, const schedule::Schedule& schedule, int rank) {
+    const engine::StepResult result = engine.evaluate(batch_of_rows({2, 4}));
+    const int ends[] = {schedule.rank_of(kExit, 0), schedule.rank_of(kLast, 1)};
+    std::string expected = "accepted";
+    for (const int m : {1, 0})
+      if (ends[m] != rank && ends[1 - m] == rank)
+        expected = "engine: the outputs of micro-batch " + std::to_string(m) + " are on rank " +
+                   std::to_string(ends[m]) + ", not on rank " + std::to_string(rank) +
+                   "; merge those of all ranks that have some (StepResult::outputs)";
+    EXPECT_EQ(refusal([&] { engine.merged_outputs(result); }), expected);
+  });
+}
+
 TEST(EngineEarlyExit, TheStatesAreCompleteOnceAMicrobatchGoesThroughAllStages) {
   with_engines([](engine::Engine& engine, const schedule::Schedule&, int) {
     const auto held = [&] {

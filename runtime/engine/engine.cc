@@ -34,6 +34,16 @@ void refuse_host_parts(const EngineOptions& options, const schedule::Schedule& s
                        " offloads activations, which is implemented for the CPU only; take another schedule");
 }
 
+/// The backward of each micro-batch would run on into the program that computed such an input.
+void refuse_computed_inputs(const std::vector<std::string>& names, const microbatch::Microbatches& batch) {
+  for (const std::vector<at::Tensor>& inputs : batch.inputs)
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].defined() && inputs[i].requires_grad() && !inputs[i].is_leaf())
+        throw InputError("engine: input '" + names[i] +
+                         "' is the result of operators that recorded their backward, which would run once for each "
+                         "micro-batch; give its detach(), which may require a gradient");
+}
+
 /// Computed from the rows of the last divided input.
 std::vector<double> loss_weights(const EngineOptions& options, bool training, const microbatch::Microbatches& batch) {
   std::vector<double> weights(batch.inputs.size(), 1.0);
@@ -137,6 +147,7 @@ microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs,
 }
 
 StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
+  if (training && context_.options.loss) refuse_computed_inputs(context_.options.input_names, batch);
   std::vector<double> weights = loss_weights(context_.options, training, batch);
   for (double& weight : weights) weight *= context_.options.loss_scale;
   if (context_.lost_parameters)

@@ -6,6 +6,7 @@
 
 #include "runtime/engine/testing/engine_test_models.h"
 #include "runtime/error.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
 namespace {
@@ -182,6 +183,26 @@ TEST(EngineChanges, ReplicatedInputsGetTheSumOverMicrobatches) {
   ASSERT_EQ(told.grads.size(), 3u);
   EXPECT_TRUE(at::equal(at::add(at::add(told.grads.at(0), told.grads.at(1)), told.grads.at(2)), leaf.grad()))
       << "each micro-batch's share is told";
+}
+
+TEST(EngineChanges, AComputedInputIsRefusedWhereItRequiresAGradient) {
+  const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4), leaf = x.clone().requires_grad_();
+  const at::Tensor computed = leaf.sin();
+  const std::string text =
+      "engine: input 'x' is the result of operators that recorded their backward, which would run once for each "
+      "micro-batch; give its detach(), which may require a gradient";
+  for (bool replicate : {false, true}) {
+    Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 2));
+    fleet.options.input_chunks = {microbatch::ChunkSpec{.replicate = replicate}};
+    fleet.run([&](engine::Engine& engine, int) {
+      EXPECT_EQ(refusal([&] { engine.train({computed}, target); }), text);
+      microbatch::Microbatches batch;
+      for (const at::Tensor& piece : leaf.tensor_split(2)) batch.inputs.push_back({piece});
+      for (const at::Tensor& piece : target.tensor_split(2)) batch.targets.push_back(piece);
+      EXPECT_EQ(refusal([&] { engine.train(batch); }), text) << "views of a leaf are computed from it";
+    });
+  }
+  EXPECT_FALSE(leaf.grad().defined());
 }
 
 TEST(EngineChanges, AFailedStepLeavesTheGradientsOfInputs) {

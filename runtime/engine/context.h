@@ -30,6 +30,8 @@ struct EngineContext {
   int rank_of(int stage, int microbatch) const { return schedule.rank_of(stage, microbatch); }
   bool is_local(int stage, int microbatch) const { return rank_of(stage, microbatch) == transport.rank(); }
   bool is_last(int stage) const { return stage + 1 == schedule.stages; }
+  /// Whether this rank reads the model's inputs, which it may do in stage 0 only.
+  bool reads_inputs() const { return !stages.empty() && stages.front() == 0; }
   int replica_of(int microbatch) const {
     return schedule.replica_of_microbatch.empty() ? 0 : schedule.replica_of_microbatch[microbatch];
   }

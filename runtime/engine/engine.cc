@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/clock.h"
 #include "runtime/engine/gradients.h"
@@ -157,7 +158,8 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   StepPlan& plan = plans_.plan_for(training, batch.inputs);
   Step step(context_, plan, buffers_, training, batch, std::move(weights));
   GradientStash stash(context_.states);
-  InputStash input_stash(batch);
+  std::optional<InputStash> input_stash;
+  if (context_.reads_inputs()) input_stash.emplace(batch);
   step.result().times.begin = clock_seconds();
   try {
     step.shard_parameters();
@@ -172,7 +174,7 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
     throw;
   }
   stash.add_back();
-  input_stash.add_back();
+  if (input_stash) input_stash->add_back();
   step.result().times.end = clock_seconds();
   if (training) ++context_.random.step;
   return std::move(step.result());

@@ -125,7 +125,7 @@ void Step::finish_input_gradients(int stage, int microbatch) {
 
 /// Only now: a backward adds to the .grad of a leaf, which a replicated input is for every micro-batch.
 void Step::give_input_gradients() {
-  if (context_.stages.empty() || context_.stages.front() != 0) return;
+  if (!context_.reads_inputs()) return;
   const c10::NoGradGuard no_grad;
   for (size_t m = 0; m < batch_.inputs.size(); ++m) {
     const std::vector<at::Tensor>& grads = state_of(0, static_cast<int>(m)).input_grads;

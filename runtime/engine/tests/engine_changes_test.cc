@@ -185,6 +185,27 @@ TEST(EngineChanges, ReplicatedInputsGetTheSumOverMicrobatches) {
       << "each micro-batch's share is told";
 }
 
+/// Threads may give one leaf: the rank of stage 0 alone changes its .grad.
+TEST(EngineChanges, ARankWithoutTheFirstStageDoesNotTouchTheGradientsOfInputs) {
+  const at::Tensor x = batch_of("skip", 2), target = target_of("skip", 6), before = at::ones_like(x);
+  const at::Tensor given = x.clone().requires_grad_();  // on rank 1
+  given.mutable_grad() = before;
+  int losses = 0;
+  Fleet fleet("skip", schedule::make_schedule("gpipe", 2, 3));
+  fleet.options.input_chunks = {microbatch::ChunkSpec{.replicate = true}};
+  fleet.options.loss = [&](const Tensors& outputs, const at::Tensor& of) {  // on rank 1, within its step
+    EXPECT_TRUE(given.grad().is_same(before));
+    ++losses;
+    return mean_square(outputs, of);
+  };
+  fleet.run([&](engine::Engine& engine, int rank) {
+    const at::Tensor mine = rank == 1 ? given : x.clone().requires_grad_();
+    engine.train({mine}, target);
+  });
+  EXPECT_EQ(losses, 3);
+  EXPECT_TRUE(given.grad().is_same(before));
+}
+
 TEST(EngineChanges, AComputedInputIsRefusedWhereItRequiresAGradient) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4), leaf = x.clone().requires_grad_();
   const at::Tensor computed = leaf.sin();

@@ -23,8 +23,9 @@ void add_to(at::Tensor& grad, const at::Tensor& more) {
 InputStash::InputStash(const microbatch::Microbatches& batch) {
   for (const std::vector<at::Tensor>& inputs : batch.inputs)
     for (const at::Tensor& input : inputs) {
-      // A replicated input is there again: it has no gradient any more.
-      if (!is_leaf_with_gradient(input) || !input.grad().defined()) continue;
+      // A replicated input is there again, and has no gradient any more.
+      const auto is_known = [&](const Entry& entry) { return entry.leaf.is_same(input); };
+      if (!is_leaf_with_gradient(input) || std::ranges::any_of(entries_, is_known)) continue;
       entries_.push_back({input, std::exchange(input.mutable_grad(), at::Tensor())});
     }
 }

@@ -8,7 +8,8 @@
 namespace plumbline::engine {
 
 /// Moves the .grad of a batch's inputs aside, so that a step sees its own gradients only. Unless add_back() was called,
-/// the destructor restores the earlier .grad. Only leaves that require gradients are concerned.
+/// the destructor restores the earlier .grad, undefined if there was none. Only leaves that require gradients are
+/// concerned.
 class InputStash {
  public:
   explicit InputStash(const microbatch::Microbatches& batch);

@@ -240,5 +240,46 @@ TEST(EngineChanges, AFailedStepLeavesTheGradientsOfInputs) {
   });
 }
 
+/// Autograd adds to the .grad of the input before it reaches the parameter, through which it passes first.
+struct LateParameter : torch::nn::Module {
+  LateParameter() : w(register_parameter("w", waves({kWidth}, 1))) {}
+  Tensors forward(const Tensors& in) {
+    const at::Tensor factor = at::exp(w);
+    return {at::mul(in[0], factor)};
+  }
+  at::Tensor w;
+};
+
+TEST(EngineChanges, AFailedStepLeavesNoGradientInAnInput) {
+  const schedule::Schedule schedule = placed({0}, 1, 2);
+  with_ranks(1, [&](transport::Transport& transport) {
+    LateParameter model;
+    bool broken = true;
+    model.w.register_hook([&broken](const at::Tensor& grad) {
+      if (broken) throw std::runtime_error("once");
+      return grad;
+    });
+    const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+      const capture::ForwardFunction forward = [&](const Tensors& in) { return model.forward(in); };
+      return split::make_pipe({&model, forward, {"x"}}, inputs, training, {});
+    };
+    engine::Engine engine(transport, schedule, source, Fleet("mlp", schedule).options);
+    microbatch::Microbatches batch;
+    for (int m = 0; m < 2; ++m) {
+      batch.inputs.push_back({waves({2, kWidth}, m).requires_grad_()});
+      batch.targets.emplace_back(waves({2, kWidth}, 2.5 + m));
+    }
+    EXPECT_THROW(engine.train(batch), Error);
+    for (const Tensors& inputs : batch.inputs) EXPECT_FALSE(inputs[0].grad().defined());
+    broken = false;
+    engine.train(batch);
+    for (int m = 0; m < 2; ++m) {
+      const at::Tensor leaf = batch.inputs[m][0].detach().clone().requires_grad_();
+      mean_square(model.forward({leaf}), batch.targets[m]).backward();
+      expect_same(batch.inputs[m][0].grad(), leaf.grad(), "gradient of micro-batch " + std::to_string(m));
+    }
+  });
+}
+
 }  // namespace
 }  // namespace plumbline::testing

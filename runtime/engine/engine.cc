@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "runtime/clock.h"
 #include "runtime/engine/gradients.h"
@@ -88,9 +87,7 @@ StepResult Engine::train(const std::vector<at::Tensor>& inputs, const microbatch
   const c10::AutoGradMode grad(true);
   microbatch::Microbatches batch = divided(inputs, targets);
   const WholeInputs whole(inputs, context_.options.input_chunks, batch);
-  StepResult result = run(/*training=*/true, batch);
-  whole.add_gradients();
-  return result;
+  return run(/*training=*/true, batch, &whole);
 }
 
 StepResult Engine::train(const microbatch::Microbatches& batch) {
@@ -147,7 +144,8 @@ microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs,
           microbatch::split_targets(targets, microbatches, options.target_chunk)};
 }
 
-StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
+/// `whole`: the inputs that were given undivided, if any.
+StepResult Engine::run(bool training, const microbatch::Microbatches& batch, const WholeInputs* whole) {
   if (training && context_.options.loss) refuse_computed_inputs(context_.options.input_names, batch);
   std::vector<double> weights = loss_weights(context_.options, training, batch);
   for (double& weight : weights) weight *= context_.options.loss_scale;
@@ -158,8 +156,10 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
   StepPlan& plan = plans_.plan_for(training, batch.inputs);
   Step step(context_, plan, buffers_, training, batch, std::move(weights));
   GradientStash stash(context_.states);
-  std::optional<InputStash> input_stash;
-  if (context_.reads_inputs()) input_stash.emplace(batch);
+  if (context_.reads_inputs()) {
+    stash_inputs(context_.options.input_names, batch, stash);
+    if (whole) whole->stash_inputs(context_.options.input_names, stash);
+  }
   step.result().times.begin = clock_seconds();
   try {
     step.shard_parameters();
@@ -173,8 +173,8 @@ StepResult Engine::run(bool training, const microbatch::Microbatches& batch) {
     context_.lost_parameters = plan.shards_parameters();
     throw;
   }
+  if (whole && context_.reads_inputs()) whole->join_gradients();
   stash.add_back();
-  if (input_stash) input_stash->add_back();
   step.result().times.end = clock_seconds();
   if (training) ++context_.random.step;
   return std::move(step.result());

@@ -66,6 +66,8 @@
 
 namespace plumbline::engine {
 
+class WholeInputs;
+
 class Engine {
  public:
   /// Throws InputError for a schedule of another number of ranks, a schedule whose fields contradict one another, a
@@ -119,7 +121,7 @@ class Engine {
   const std::map<int, split::StageState>& states() const { return context_.states; }
 
  private:
-  StepResult run(bool training, const microbatch::Microbatches& batch);
+  StepResult run(bool training, const microbatch::Microbatches& batch, const WholeInputs* whole = nullptr);
   microbatch::Microbatches divided(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets) const;
 
   EngineContext context_;

@@ -4,42 +4,61 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "runtime/error.h"
+#include "runtime/graph/graph.h"
 
 namespace plumbline::engine {
 namespace {
 
 bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 1; }
 
-template <class Visit>
-void for_each_parameter(const std::map<int, split::StageState>& states, Visit&& visit) {
-  for (const auto& [stage, state] : states)
-    for (const auto& [name, tensor] : state.parameters) visit(tensor);
+/// Whether `more` can be added to `sum` in place, and no other tensor would change. Precondition: equal sizes.
+bool takes_in_place(const at::Tensor& sum, const at::Tensor& more) {
+  return owns_memory(sum) && sum.is_non_overlapping_and_dense() && !sum.is_inference() &&
+         sum.scalar_type() == more.scalar_type() && sum.device() == more.device();
 }
 
 }  // namespace
 
 GradientStash::GradientStash(const std::map<int, split::StageState>& states) {
-  for_each_parameter(states, [&](const at::Tensor& parameter) {
-    entries_.push_back({parameter, std::move(parameter.mutable_grad())});
-    parameter.mutable_grad() = at::Tensor();
-  });
+  for (const auto& [stage, state] : states)
+    for (const auto& [name, parameter] : state.parameters) move_aside(name, parameter);
 }
 
 GradientStash::~GradientStash() {
-  for (Entry& entry : entries_) entry.parameter.mutable_grad() = std::move(entry.before);
+  for (Entry& entry : entries_) entry.leaf.mutable_grad() = std::move(entry.before);
+}
+
+void GradientStash::add(const std::string& name, const at::Tensor& leaf) {
+  // A replicated input comes once for each micro-batch.
+  if (std::ranges::none_of(entries_, [&](const Entry& entry) { return entry.leaf.is_same(leaf); }))
+    move_aside(name, leaf);
+}
+
+void GradientStash::move_aside(const std::string& name, const at::Tensor& leaf) {
+  entries_.push_back({&name, leaf, std::exchange(leaf.mutable_grad(), at::Tensor())});
 }
 
 void GradientStash::add_back() {
   const c10::NoGradGuard no_grad;
+  // What can fail comes first, and changes the step's gradients only. Earlier gradients may belong to other code.
   for (Entry& entry : entries_) {
-    if (!entry.before.defined()) continue;
-    at::Tensor& grad = entry.parameter.mutable_grad();
-    // Earlier gradients may belong to other code.
-    if (grad.defined() && owns_memory(entry.before))
-      entry.before.add_(grad);
-    else if (grad.defined())
-      entry.before = at::add(entry.before, grad);
+    at::Tensor& grad = entry.leaf.mutable_grad();
+    if (!entry.before.defined() || !grad.defined()) continue;
+    if (entry.before.sizes() != grad.sizes())
+      throw InputError("engine: the .grad that '" + *entry.name + "' had before the step is " +
+                       graph::describe(entry.before) + ", to which " + graph::describe(grad) +
+                       " is to be added; give it the sizes of its tensor, or reset it");
+    entry.is_added = !takes_in_place(entry.before, grad);
+    if (entry.is_added) grad = at::add(entry.before, grad);
+  }
+  for (Entry& entry : entries_) {
+    if (!entry.before.defined() || entry.is_added) continue;
+    at::Tensor& grad = entry.leaf.mutable_grad();
+    if (grad.defined()) entry.before.add_(grad);
     grad = std::move(entry.before);
   }
   entries_.clear();
@@ -55,10 +74,9 @@ void separate_gradients(const split::StageState& state) {
 
 void divide_gradients(const std::map<int, split::StageState>& states, double divisor) {
   const c10::NoGradGuard no_grad;
-  for_each_parameter(states, [&](const at::Tensor& parameter) {
-    at::Tensor& grad = parameter.mutable_grad();
-    if (grad.defined()) grad.div_(divisor);
-  });
+  for (const auto& [stage, state] : states)
+    for (const auto& [name, parameter] : state.parameters)
+      if (at::Tensor& grad = parameter.mutable_grad(); grad.defined()) grad.div_(divisor);
 }
 
 }  // namespace plumbline::engine

@@ -11,23 +11,32 @@
 
 namespace plumbline::engine {
 
-/// Moves the .grad of every parameter in `states` aside, so that a step begins without gradients. Unless add_back() was
-/// called, the destructor restores the earlier .grad and drops the step's.
+/// Moves the .grad of leaves aside, so that a step begins without gradients. Unless add_back() succeeded, the
+/// destructor restores the earlier .grad, undefined if there was none, and drops the step's.
 class GradientStash {
  public:
+  /// The parameters in `states`, which must outlive the stash.
   explicit GradientStash(const std::map<int, split::StageState>& states);
   ~GradientStash();
   GradientStash(const GradientStash&) = delete;
   GradientStash& operator=(const GradientStash&) = delete;
 
-  /// Adds the step's .grad to the earlier gradients (in place if no other tensor shares their memory) and makes the sum
-  /// the parameter's .grad. Call once, after the step's gradients are final.
+  /// Adds an input that is a leaf, unless it is there. `name` is for errors; it must outlive the stash.
+  void add(const std::string& name, const at::Tensor& leaf);
+
+  /// Adds the step's .grad to the earlier gradients (in place where that is possible and no other tensor shares their
+  /// memory) and makes the sum the leaf's .grad. Call once, after the step's gradients are final. Throws InputError,
+  /// without having changed an earlier gradient, if one has other sizes than the step's.
   void add_back();
 
  private:
   struct Entry {
-    at::Tensor parameter, before;
+    const std::string* name;
+    at::Tensor leaf, before;
+    bool is_added = false;  // the leaf's .grad is the sum
   };
+  void move_aside(const std::string& name, const at::Tensor& leaf);
+
   std::vector<Entry> entries_;
 };
 

@@ -14,40 +14,19 @@ bool is_leaf_with_gradient(const at::Tensor& input) {
   return input.defined() && input.requires_grad() && input.is_leaf();
 }
 
-void add_to(at::Tensor& grad, const at::Tensor& more) {
-  if (more.defined()) grad = grad.defined() ? at::add(grad, more) : more;
-}
-
 }  // namespace
 
-InputStash::InputStash(const microbatch::Microbatches& batch) {
+void stash_inputs(const std::vector<std::string>& names, const microbatch::Microbatches& batch, GradientStash& stash) {
   for (const std::vector<at::Tensor>& inputs : batch.inputs)
-    for (const at::Tensor& input : inputs) {
-      // A replicated input is there again, and has no gradient any more.
-      const auto is_known = [&](const Entry& entry) { return entry.leaf.is_same(input); };
-      if (!is_leaf_with_gradient(input) || std::ranges::any_of(entries_, is_known)) continue;
-      entries_.push_back({input, std::exchange(input.mutable_grad(), at::Tensor())});
-    }
-}
-
-InputStash::~InputStash() {
-  for (Entry& entry : entries_) entry.leaf.mutable_grad() = std::move(entry.before);
-}
-
-void InputStash::add_back() {
-  const c10::NoGradGuard no_grad;
-  for (Entry& entry : entries_) {
-    add_to(entry.before, entry.leaf.grad());
-    entry.leaf.mutable_grad() = std::move(entry.before);
-  }
-  entries_.clear();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (is_leaf_with_gradient(inputs[i])) stash.add(names[i], inputs[i]);
 }
 
 WholeInputs::WholeInputs(const std::vector<at::Tensor>& inputs, const std::vector<microbatch::ChunkSpec>& specs,
                          microbatch::Microbatches& batch) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!is_leaf_with_gradient(inputs[i]) || specs[i].replicate) continue;
-    Whole whole{inputs[i], specs[i].dim, {}};
+    Whole whole{i, inputs[i], specs[i].dim, {}};
     for (std::vector<at::Tensor>& of_one : batch.inputs) {
       of_one[i] = of_one[i].detach().requires_grad_();
       whole.pieces.push_back(of_one[i]);
@@ -56,7 +35,11 @@ WholeInputs::WholeInputs(const std::vector<at::Tensor>& inputs, const std::vecto
   }
 }
 
-void WholeInputs::add_gradients() const {
+void WholeInputs::stash_inputs(const std::vector<std::string>& names, GradientStash& stash) const {
+  for (const Whole& whole : wholes_) stash.add(names[whole.index], whole.leaf);
+}
+
+void WholeInputs::join_gradients() const {
   const c10::NoGradGuard no_grad;
   for (const Whole& whole : wholes_) {
     if (std::ranges::none_of(whole.pieces, [](const at::Tensor& piece) { return piece.grad().defined(); })) continue;
@@ -67,7 +50,9 @@ void WholeInputs::add_gradients() const {
       if (piece.grad().defined()) joined.narrow(whole.dim, row, rows).copy_(piece.grad());
       row += rows;
     }
-    add_to(whole.leaf.mutable_grad(), joined);
+    // The same tensor may be another input, too.
+    at::Tensor& grad = whole.leaf.mutable_grad();
+    grad = grad.defined() ? at::add(grad, joined) : joined;
   }
 }
 

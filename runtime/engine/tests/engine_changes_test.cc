@@ -1,6 +1,7 @@
 // Changes between steps, and requirements of a loss and an input: requires_grad, an evaluation without a target, means
 // over counted elements, gradients of the inputs. Compared with plain autograd over the whole module.
 #include <ATen/ops/equal.h>
+#include <c10/core/InferenceMode.h>
 
 #include <mutex>
 
@@ -277,6 +278,52 @@ TEST(EngineChanges, AFailedStepLeavesNoGradientInAnInput) {
       const at::Tensor leaf = batch.inputs[m][0].detach().clone().requires_grad_();
       mean_square(model.forward({leaf}), batch.targets[m]).backward();
       expect_same(batch.inputs[m][0].grad(), leaf.grad(), "gradient of micro-batch " + std::to_string(m));
+    }
+  });
+}
+
+TEST(EngineChanges, EarlierGradientsMayBeSuchThatAreNotWrittenInPlace) {
+  const at::Tensor x = batch_of("mlp", 6), target = target_of("mlp", 6);
+  for (bool inference : {false, true}) {
+    SCOPED_TRACE(inference ? "inference tensors" : "expanded");
+    Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 3));
+    Told ours;
+    fleet.run([&](engine::Engine& engine, int) {
+      engine.evaluate({x}, target);  // makes the states
+      for (const auto& [stage, state] : engine.states())
+        for (const auto& [name, parameter] : state.parameters) {
+          const c10::InferenceMode mode(inference);
+          parameter.mutable_grad() = inference ? at::ones(parameter.sizes()) : at::ones({}).expand(parameter.sizes());
+        }
+      fleet.tell(ours, engine, engine.train({x}, target));
+    });
+    const Told theirs = Oracle("mlp", 2, 3).train(x, target);
+    for (const auto& [name, grad] : theirs.gradients)
+      expect_same(ours.gradients.at(name), at::add(at::ones_like(grad), grad), name);
+  }
+}
+
+TEST(EngineChanges, AnEarlierGradientOfOtherSizesIsRefusedAndNoneIsLost) {
+  const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
+  Fleet fleet("mlp", placed({0}, 1, 2));
+  fleet.run([&](engine::Engine& engine, int) {
+    engine.train({x}, target);
+    const std::map<std::string, at::Tensor>& parameters = engine.states().at(0).parameters;
+    const at::Tensor given = x.clone().requires_grad_();
+    for (const std::string culprit : {"l2.bias", "x"}) {
+      const at::Tensor& wrong = culprit == "x" ? given : parameters.at(culprit);
+      const at::Tensor whole = at::ones_like(wrong.detach());
+      given.mutable_grad() = at::ones_like(x);
+      wrong.mutable_grad() = at::ones({1});
+      NamedTensors before{{"x", given.grad().clone()}};
+      for (const auto& [name, parameter] : parameters) before[name] = parameter.grad().clone();
+      EXPECT_EQ(refusal([&] { engine.train({given}, target); }),
+                "engine: the .grad that '" + culprit + "' had before the step is f32[1], to which " +
+                    (culprit == "x" ? "f32[4,6]" : "f32[6]") +
+                    " is to be added; give it the sizes of its tensor, or reset it");
+      for (const auto& [name, parameter] : parameters) expect_same(parameter.grad(), before.at(name), name);
+      expect_same(given.grad(), before.at("x"), "x");
+      wrong.mutable_grad() = whole;
     }
   });
 }

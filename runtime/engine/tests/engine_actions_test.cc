@@ -341,21 +341,19 @@ TEST(CustomFunction, TheStepFailsAlsoIfItCatchesTheError) {
     return failure([&] { context.execute(action); });
   };
   const std::string reason = "stage 0, micro-batch 1: no memory", where = "rank 0, position 3 (0B1): ";
-  EXPECT_EQ(failure_with("0F0,0F1,0B0,0B1\n",
-                         [&](engine::CustomFunctions& custom) {
-                           custom.of_type[schedule::ActionType::B] = [&](auto actions, engine::ActionContext& context) {
-                             try_to(actions[0], context);
-                           };
-                         }),
-            where + reason);
-  EXPECT_EQ(failure_with("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n",
-                         [&](engine::CustomFunctions& custom) {
-                           custom.group = [&](auto actions, engine::ActionContext& context) {
-                             EXPECT_EQ(try_to(actions[1], context), reason);
-                             EXPECT_EQ(try_to(actions[0], context), reason) << "nothing follows a failure";
-                           };
-                         }),
-            where + reason);
+  const std::string single = failure_with("0F0,0F1,0B0,0B1\n", [&](engine::CustomFunctions& custom) {
+    custom.of_type[schedule::ActionType::B] = [&](auto actions, engine::ActionContext& context) {
+      try_to(actions[0], context);
+    };
+  });
+  EXPECT_EQ(single, where + reason);
+  const std::string group = failure_with("0F0,0F1,(0B0;0B1)OVERLAP_F_B\n", [&](engine::CustomFunctions& custom) {
+    custom.group = [&](auto actions, engine::ActionContext& context) {
+      EXPECT_EQ(try_to(actions[1], context), reason);
+      EXPECT_EQ(try_to(actions[0], context), reason) << "nothing follows a failure";
+    };
+  });
+  EXPECT_EQ(group, where + reason);
 }
 
 TEST(CustomFunction, TransfersAreTheEngines) {

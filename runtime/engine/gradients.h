@@ -40,10 +40,11 @@ class GradientStash {
   std::vector<Entry> entries_;
 };
 
-/// Copies every parameter gradient that shares memory with another tensor; call after a B or a W, because the next
-/// backward adds to .grad in place. If autograd reaches several leaves through views, their gradients may share one
-/// memory (github.com/pytorch/pytorch/issues/34082): with another parameter's gradient, with an input's gradient that
-/// is being sent, or with a gradient that a first half keeps for its second half.
+/// Copies every parameter gradient that shares memory with another tensor; call after each backward that adds to .grad
+/// (a B, a W, and an I with weight work), because the next one, and weight work, add in place. If autograd reaches
+/// several leaves through views, their gradients may share one memory (github.com/pytorch/pytorch/issues/34082): with
+/// another parameter's gradient, with an input's gradient that is being sent, or with a gradient that a first half
+/// keeps for its second half.
 void separate_gradients(const split::StageState& state);
 
 /// Divides the .grad of every parameter by `divisor`, in place.

@@ -143,11 +143,13 @@ void Step::give_input_gradients() {
 
 void Step::backward(int stage, int microbatch) {
   const bool passed = pass_back(stage, microbatch, &StageRunner::backward);
-  if (passed && context_.options.weight_work)
+  if (passed && context_.options.weight_work) {
+    separate_gradients(*stage_of(stage).state);
     compute(stage, microbatch, [&](StageRunner&) {
       const c10::NoGradGuard no_grad;
       if (const WeightWork work = context_.options.weight_work(stage, microbatch)) work();
     });
+  }
   finish_parameter_gradients(stage, microbatch);
 }
 
@@ -155,6 +157,7 @@ void Step::backward_input(int stage, int microbatch) {
   MicrobatchState& state = state_of(stage, microbatch);
   if (context_.options.weight_work) {
     if (!pass_back(stage, microbatch, &StageRunner::backward)) return;
+    separate_gradients(*stage_of(stage).state);
     compute(stage, microbatch,
             [&](StageRunner&) { state.user_work = context_.options.weight_work(stage, microbatch); });
     if (state.user_work) state.weight_half = WeightHalf::UserWork;

@@ -194,6 +194,89 @@ TEST(WeightWork, IsNotAskedForWhereTheLossDoesNotDependOnTheStage) {
   }
 }
 
+/// A linear in the first stage; in the second stage two parameters are added to its output through views, so that
+/// autograd gives all three views of one gradient.
+struct SumOfViews : torch::nn::Module {
+  SumOfViews()
+      : linear(register_module("linear", std::make_shared<Layer>(0))),
+        a(register_parameter("a", waves({2, kWidth}, 1))),
+        b(register_parameter("b", waves({2, kWidth}, 2))) {}
+  Tensors forward(const Tensors& in) const {
+    const at::Tensor h = linear->forward(in[0]);
+    capture::pipe_split();
+    return {(h.view({-1}) + a.view({-1}) + b.view({-1})).view({-1, kWidth})};
+  }
+  std::shared_ptr<Layer> linear;
+  at::Tensor a, b;
+};
+
+/// After two micro-batches on one rank; the weight work of the second stage adds `added` to the gradient of `a`.
+testing::NamedTensors gradients_of_views(const schedule::Schedule& schedule, double added) {
+  testing::NamedTensors gradients;
+  with_ranks(1, [&](transport::Transport& transport) {
+    at::set_num_threads(1);
+    SumOfViews model;
+    engine::EngineOptions options;
+    options.input_names = {"x"};
+    options.input_chunks = {microbatch::ChunkSpec{}};
+    options.loss = mean_square;
+    options.weight_work = [&](int stage, int) -> engine::WeightWork {
+      if (stage == 0) return {};
+      return [&] { model.a.mutable_grad().add_(added); };
+    };
+    const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+      const capture::ForwardFunction forward = [&](const Tensors& in) { return model.forward(in); };
+      return split::make_pipe({&model, forward, {"x"}}, inputs, training, {});
+    };
+    engine::Engine engine(transport, schedule, source, options);
+    engine.train({batch_of("mlp", 4)}, target_of("mlp", 4));
+    for (const auto& [stage, state] : engine.states())
+      for (const auto& [name, tensor] : state.parameters) gradients[name] = tensor.grad();
+  });
+  return gradients;
+}
+
+/// One module for each micro-batch: a second backward of plain autograd would add to the shared memory, too.
+testing::NamedTensors plain_gradients_of_views(double added) {
+  at::set_num_threads(1);
+  testing::NamedTensors sums;
+  const Tensors xs = batch_of("mlp", 4).tensor_split(2), targets = target_of("mlp", 4).tensor_split(2);
+  for (int m = 0; m < 2; ++m) {
+    SumOfViews model;
+    mean_square(model.forward({xs[m]}), targets[m]).backward();
+    for (const auto& item : model.named_parameters()) {
+      at::Tensor& sum = sums[item.key()];
+      sum = sum.defined() ? sum + item.value().grad() : item.value().grad();
+      if (item.key() == "a") sum = sum + added;
+    }
+  }
+  for (auto& [name, sum] : sums) sum = sum / 2;
+  return sums;
+}
+
+TEST(WeightWork, GradientsThatAutogradGivesOneMemoryAreSeparatedInAnI) {
+  using enum schedule::ActionType;
+  schedule::Schedule schedule{"all I before the W", 2, 2, {0, 0}, {}};
+  // The gradient that the I of stage 1 returns is read only after the next I of that stage.
+  schedule.ranks.push_back({{0, F, 0},
+                            {0, F, 1},
+                            {1, F, 0},
+                            {1, F, 1},
+                            {1, I, 0},
+                            {1, I, 1},
+                            {0, I, 0},
+                            {0, I, 1},
+                            {1, W, 0},
+                            {1, W, 1},
+                            {0, W, 0},
+                            {0, W, 1}});
+  expect_same(gradients_of_views(schedule, 0), plain_gradients_of_views(0), "gradient");
+}
+
+TEST(WeightWork, GradientsThatAutogradGivesOneMemoryAreSeparatedBeforeTheWorkOfAB) {
+  expect_same(gradients_of_views(placed({0, 0}, 1, 2), 1), plain_gradients_of_views(1), "gradient");
+}
+
 TEST(WeightWork, ErrorsSayWhere) {
   for (const auto& [schedule, where] : {std::pair(placed({0, 0}, 1, 2), "position 6 (1B1)"),
                                         std::pair(halved(placed({0, 0}, 1, 2), {}), "position 11 (1W1)")}) {

@@ -1,5 +1,7 @@
 #include "runtime/engine/plan/plan_cache.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "runtime/engine/plan/shape_agreement.h"
@@ -104,6 +106,16 @@ std::vector<char> offloaded_slots(const EngineContext& context, const std::vecto
   return offloaded;
 }
 
+/// Copies a parameter whose tensor another stage in `states` has: a pipe that ended early may have used it there only.
+void separate(at::Tensor& parameter, const std::string& name, const std::map<int, split::StageState>& states) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& [stage, state] : states) {
+    const auto other = state.parameters.find(name);
+    if (other == state.parameters.end() || !other->second.is_same(parameter)) continue;
+    parameter = parameter.clone().requires_grad_(parameter.requires_grad());
+  }
+}
+
 void require_tags(const EngineContext& context, const Plan& plan) {
   // Strides travel under separate tags.
   const int64_t tags =
@@ -152,7 +164,7 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   add_states(pipe);
   std::map<int, std::vector<std::string>> choices;
   for (int stage : context_.stages) choices.emplace(stage, add_stage(*made, stage));
-  made->copies = parameter_copies(context_.states, pipe.shared, schedule);
+  made->copies = parameter_copies(context_.states, stages_with_, schedule);
   add_shards(*made);
   const auto deadline = [&] { return transport::Deadline::after(context_.options.timeout); };
   check_with_peers(made->plan, context_.transport, deadline());
@@ -166,10 +178,15 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
 /// all stages completes the states.
 void PlanCache::add_states(const split::Pipe& pipe) {
   if (has_whole_states_) return;
+  for (int stage = 0; stage < pipe.num_stages(); ++stage)
+    for (const graph::Attribute& attribute : pipe.stages[stage].graph.attributes)
+      if (attribute.kind != graph::AttributeKind::Constant) stages_with_[attribute.name].insert(stage);
   for (int stage : context_.stages) {
     split::StageState& state = context_.states[stage];
     if (stage >= pipe.num_stages()) continue;
     split::StageState made = split::make_stage_state(pipe, stage, context_.options.device);
+    for (auto& parameter : made.parameters)
+      if (!state.parameters.contains(parameter.first)) separate(parameter.second, parameter.first, context_.states);
     state.parameters.merge(made.parameters);
     state.buffers.merge(made.buffers);
   }

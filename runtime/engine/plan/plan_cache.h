@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -69,6 +72,9 @@ class PlanCache {
   EngineContext& context_;
   PipeSource source_;
   bool has_whole_states_ = false;  // of all stages, with all their parameters and buffers
+  // By parameter or buffer: the stages that have it in their states, those of other ranks too. Every rank captures the
+  // whole model, so all ranks agree.
+  std::map<std::string, std::set<int>> stages_with_;
   struct Entry {
     std::unique_ptr<StepPlan> plan;
     uint64_t used = 0;  // the number of the plan_for() call that used the plan last

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ struct ParameterCopies {
 };
 
 /// Returns the parameters in `states` (this rank's stages) that have several copies, in an order that is the same on
-/// all ranks.
+/// all ranks. `stages_with`: by name, the stages of all ranks that have a copy, whether or not the step uses it: a copy
+/// that only another step uses must not fall behind.
 std::vector<ParameterCopies> parameter_copies(const std::map<int, split::StageState>& states,
-                                              const std::vector<split::SharedParameter>& shared,
+                                              const std::map<std::string, std::set<int>>& stages_with,
                                               const schedule::Schedule& schedule);
 
 /// The tags of messages about copies: the transport's largest tags, from first() to before end(). Each stage has tags

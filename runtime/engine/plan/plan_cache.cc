@@ -162,6 +162,7 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
   require_tags(context_, made->plan);
   if (has_all_stages) check_recompute(context_.options.recompute, pipe);
   add_states(pipe);
+  for (const split::Pipe& variant : made->plan.pipes) refuse_written_copies(variant);
   std::map<int, std::vector<std::string>> choices;
   for (int stage : context_.stages) choices.emplace(stage, add_stage(*made, stage));
   made->copies = parameter_copies(context_.states, stages_with_, schedule);
@@ -191,6 +192,26 @@ void PlanCache::add_states(const split::Pipe& pipe) {
     state.buffers.merge(made.buffers);
   }
   has_whole_states_ = pipe.num_stages() == context_.schedule.stages;
+}
+
+/// In a plan that writes a buffer, the stages behind receive the written value. In a plan that does not, each stage
+/// that uses the buffer has a copy, which would never see the writes of the other plan.
+void PlanCache::refuse_written_copies(const split::Pipe& pipe) const {
+  for (int stage = 0; stage < pipe.num_stages(); ++stage) {
+    const graph::Graph& graph = pipe.stages[stage].graph;
+    const std::set<graph::ValueId> written = written_attributes(graph);
+    for (const graph::Attribute& attribute : graph.attributes) {
+      const auto found = stages_with_.find(attribute.name);
+      if (!written.contains(attribute.value) || found == stages_with_.end()) continue;
+      const std::set<int>& with = found->second;
+      const auto other = std::ranges::find_if(with, [&](int each) { return each != stage; });
+      if (other == with.end() || !with.contains(stage)) continue;  // bind() refuses a stage without the buffer
+      throw InputError("engine: the forward of stage " + std::to_string(stage) + " writes '" + attribute.name +
+                       "', of which stage " + std::to_string(*other) +
+                       " has a copy since a step that did not write it; the copy would keep the old values, so use it "
+                       "in one stage only");
+    }
+  }
 }
 
 /// Returns the partitioner's choices, by variant.

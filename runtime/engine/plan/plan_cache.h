@@ -66,6 +66,7 @@ class PlanCache {
  private:
   std::unique_ptr<StepPlan> make(bool training, const std::vector<std::vector<at::Tensor>>& microbatches);
   void add_states(const split::Pipe& pipe);
+  void refuse_written_copies(const split::Pipe& pipe) const;
   std::vector<std::string> add_stage(StepPlan& made, int stage);
   void add_shards(StepPlan& made);
 

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "runtime/engine/testing/engine_test_models.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::testing {
 namespace {
@@ -97,6 +98,46 @@ TEST(EngineChangingUses, ACopyOfAnEvaluationThatLeftEarlyGetsTheGradientOnce) {
       engine.evaluate({batch_of("mlp", 4)}, target_of("mlp", 4));
       expect_plain_step<ScalesElsewhere>(engine);
     });
+}
+
+/// The first stage divides by a scale, which training doubles before; the second stage multiplies by it.
+struct Normalises : torch::nn::Module {
+  Normalises()
+      : scale(register_buffer("scale", waves({kWidth}, 4).abs().add(1))),
+        first(register_module("first", std::make_shared<Layer>(0))),
+        last(register_module("last", std::make_shared<Layer>(1))) {}
+  Tensors forward(const Tensors& in) {
+    if (is_training()) scale.mul_(2);
+    const at::Tensor h = first->forward(in[0] / scale);
+    capture::pipe_split();
+    return {last->forward(h) * scale};
+  }
+  at::Tensor scale;
+  std::shared_ptr<Layer> first, last;
+};
+
+TEST(EngineChangingUses, ABufferThatIsWrittenWhereAnotherStageHasACopyIsRefused) {
+  const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
+  for (const schedule::Schedule& schedule : {schedule::make_schedule("1f1b", 2, 2), placed({0, 0}, 1, 2)}) {
+    with_engine<Normalises>(schedule, {}, [&](engine::Engine& engine) {
+      engine.evaluate({x}, target);
+      expect_line(refusal([&] { engine.train({x}, target); }), "engine: the forward of stage 0 writes 'scale'",
+                  "of which stage 1 has a copy");
+    });
+    with_engine<Normalises>(schedule, {}, [&](engine::Engine& engine) { expect_plain_step<Normalises>(engine); });
+  }
+}
+
+TEST(EngineChangingUses, BuffersOfOneStageMayBeWrittenAfterAnEvaluation) {
+  const at::Tensor x = batch_of("batch norm", 6), target = target_of("batch norm", 6);
+  Oracle oracle("batch norm", 2, 2);
+  Fleet fleet("batch norm", schedule::make_schedule("gpipe", 2, 2));
+  Told ours;
+  fleet.run([&](engine::Engine& engine, int) {
+    engine.evaluate({x}, target);
+    fleet.tell(ours, engine, engine.train({x}, target));
+  });
+  expect_same(ours, oracle.train(x, target));
 }
 
 }  // namespace

@@ -41,6 +41,10 @@ void ParameterShards::shard(const transport::Deadline& deadline) {
   sharded_ = true;
 }
 
+bool ParameterShards::divides(const at::Tensor& tensor) const {
+  return std::ranges::any_of(tensors_, [&](const at::Tensor& divided) { return divided.is_alias_of(tensor); });
+}
+
 void ParameterShards::overwrite(const Part& part) const {
   const c10::Device device = tensors_.front().device();
   if (device.is_cpu())

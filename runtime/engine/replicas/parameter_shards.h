@@ -32,6 +32,9 @@ class ParameterShards {
   void finish_gather(const transport::Deadline& deadline);
   /// Whether some parts are missing and no exchange has begun.
   bool is_sharded() const { return sharded_; }
+  /// Whether `tensor` lies in memory that is divided, so that shard() overwrites it: what leaves the stage must be a
+  /// copy.
+  bool divides(const at::Tensor& tensor) const;
   /// Call after an error, when the transport has withdrawn all transfers.
   void abandon() noexcept { pending_.clear(); }
 

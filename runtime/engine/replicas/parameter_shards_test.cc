@@ -58,6 +58,8 @@ TEST(ParameterShards, MemoryOfOthersIsNotDivided) {
     state.parameters["shared"] = block.slice(0, 0, 4);
     state.parameters["alone"] = alone;
     ParameterShards shards(state, {block.slice(0, 4)}, {0, 1}, transport, 3);
+    EXPECT_TRUE(shards.divides(alone.slice(0, 2, 3)));
+    EXPECT_FALSE(shards.divides(block));
     shards.shard(before_the_end());
     EXPECT_TRUE(at::equal(block, at::arange(8, at::kFloat)));
     EXPECT_EQ(at::isnan(alone).sum().item<int64_t>(), 4);

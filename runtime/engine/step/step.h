@@ -74,6 +74,7 @@ class Step {
   transport::Deadline deadline() const { return transport::Deadline::after(context_.options.timeout); }
 
   void take_inputs(int stage, int microbatch);
+  void separate_from_shards(int stage, int microbatch);
   void take_local_losses(int stage, int microbatch);
   void compute_loss(MicrobatchState& state, int microbatch);
   const at::Tensor& live_output(const split::Boundary& boundary, int microbatch);

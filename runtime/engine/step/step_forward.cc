@@ -1,4 +1,6 @@
 // The forward actions of a step: F and its transfers.
+#include <torch/csrc/autograd/function.h>
+
 #include "runtime/backward/released_output.h"
 #include "runtime/engine/step/step.h"
 #include "runtime/graph/as_captured.h"
@@ -22,6 +24,14 @@ void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, c
                        "': it needed no gradient when the stages were cut, and needs one now that other parameters "
                        "require gradients; make a new engine after changing requires_grad");
   }
+}
+
+/// The value in memory of its own, at the same place in the autograd graph.
+at::Tensor in_own_memory(const at::Tensor& output, bool keep_strides) {
+  at::Tensor copy = copied_in_transfer_layout(output, keep_strides);
+  if (output.requires_grad())
+    torch::autograd::impl::set_gradient_edge(copy, torch::autograd::impl::gradient_edge(output));
+  return copy;
 }
 
 void require_scalar(const at::Tensor& loss, const std::string& name, int microbatch) {
@@ -82,6 +92,7 @@ void Step::forward(int stage, int microbatch) {
     if (last) compute_loss(state, microbatch);
   });
   check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
+  separate_from_shards(stage, microbatch);
   state.remaining_consumers =
       stage_of(stage).consumers[context_.replica_of(microbatch)][plan_.plan.variants[microbatch]];
   if (last)
@@ -96,6 +107,17 @@ void Step::forward(int stage, int microbatch) {
   state.loss.reset();
   state.local_losses.clear();
   if (last) state.outputs.clear();
+}
+
+/// A parameter, or a view of one, that leaves the stage: RESHARD overwrites its memory while others still read it.
+void Step::separate_from_shards(int stage, int microbatch) {
+  const ParameterShards* shards = shards_of(stage);
+  if (shards == nullptr) return;
+  const split::Pipe& pipe = plan_.plan.pipe(microbatch);
+  for (int b : pipe.stages[stage].outputs) {
+    at::Tensor& output = state_of(stage, microbatch).outputs[pipe.boundaries[b].output];
+    if (shards->divides(output)) output = in_own_memory(output, context_.options.keep_strides);
+  }
 }
 
 void Step::take_local_losses(int stage, int microbatch) {

@@ -42,6 +42,12 @@ at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides) {
   return dense(without_repeats(detached)).expand(detached.sizes());
 }
 
+at::Tensor copied_in_transfer_layout(const at::Tensor& tensor, bool keep_strides) {
+  const at::Tensor passed = in_transfer_layout(tensor, keep_strides);
+  if (!passed.is_alias_of(tensor)) return passed;
+  return without_repeats(passed).clone(at::MemoryFormat::Preserve).expand(passed.sizes());
+}
+
 OutgoingTensor make_outgoing(const at::Tensor& tensor, bool keep_strides) {
   if (!keep_strides || tensor.dim() == 0) return {tensor, {}};
   // An expanded tensor is sent with all its rows, since the receiver knows the size beforehand.

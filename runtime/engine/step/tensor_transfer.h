@@ -16,6 +16,9 @@ namespace plumbline::engine {
 /// whose memory does not hold its values (Tensor::is_conj, is_neg).
 at::Tensor in_transfer_layout(const at::Tensor& tensor, bool keep_strides);
 
+/// Returns the same tensor, always in memory of its own.
+at::Tensor copied_in_transfer_layout(const at::Tensor& tensor, bool keep_strides);
+
 /// The messages of a tensor: its elements in memory order, and its strides.
 struct OutgoingTensor {
   at::Tensor body;

@@ -62,6 +62,12 @@ TEST(TensorTransfer, KeepsValuesAndWhereAskedStrides) {
     }
     EXPECT_EQ(received.strides(), engine::in_transfer_layout(tensor, true).strides())
         << name << ": a local crossing is the same";
+    for (const bool keep_strides : {false, true}) {
+      const at::Tensor copy = engine::copied_in_transfer_layout(tensor, keep_strides);
+      EXPECT_TRUE(at::equal(copy, tensor)) << name;
+      EXPECT_EQ(copy.strides(), engine::in_transfer_layout(tensor, keep_strides).strides()) << name;
+      EXPECT_FALSE(copy.is_alias_of(tensor)) << name;
+    }
   }
   // With gaps only the order of the dimensions can be kept.
   const at::Tensor sliced = x.transpose(0, 3).narrow(1, 0, 2);

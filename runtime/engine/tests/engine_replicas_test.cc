@@ -151,6 +151,33 @@ TEST(EngineReplicas, ParametersAreWholeBetweenSteps) {
   EXPECT_GE(seen, 2 * 3) << "gathered again for the backward";
 }
 
+TEST(EngineReplicas, AParameterThatIsSentOutlivesItsReshard) {
+  const at::Tensor x = batch_of("tied", 8), target = target_of("tied", 8);
+  for (const schedule::Schedule& one : {placed({0, 0}, 1, 2), schedule::make_schedule("1f1b", 2, 2)})
+    for (const bool keep_strides : {false, true}) {
+      SCOPED_TRACE(one.name + (keep_strides ? ", strides kept" : ""));
+      Told evaluated[2], trained[2];  // without and with shards
+      for (const bool shard : {false, true}) {
+        Fleet fleet("tied", schedule::data_parallel(one, 2));
+        fleet.split.multi_use = split::MultiUse::Transmit;
+        fleet.options.keep_strides = keep_strides;
+        fleet.options.replicas.shard = shard;
+        fleet.run([&](engine::Engine& engine, int) {
+          fleet.tell(evaluated[shard], engine, engine.evaluate({x}, target));
+          fleet.tell(trained[shard], engine, engine.train({x}, target));
+        });
+      }
+      Oracle oracle("tied", 2, 4);
+      expect_same(evaluated[1].outputs, oracle.evaluate(x, target).outputs, "output of the evaluation");
+      const Told plain = oracle.train(x, target);
+      expect_same(trained[1].outputs, plain.outputs, "output");
+      expect_same(trained[1].losses, plain.losses, "loss of micro-batch");
+      expect_same(trained[1].gradients, trained[0].gradients, "gradient");
+      for (const auto& [name, gradient] : plain.gradients)
+        EXPECT_TRUE(at::allclose(trained[1].gradients.at(name), gradient, 1e-4, 1e-6)) << name;
+    }
+}
+
 TEST(EngineReplicas, LostParametersEndAnEngine) {
   const at::Tensor x = batch_of("mlp", 8), target = target_of("mlp", 8);
   Fleet fleet("mlp", schedule::data_parallel(schedule::make_schedule("gpipe", 1, 2), 2));

@@ -75,11 +75,13 @@ def judge(case, files, delivers=None, name=str):
         return "FAIL", with_reasons(said, reasons)  # also if they are equal as numbers
     if wrong:
         return "FAIL", with_reasons(said, name_empty_file(wrong, ranks))
+    if not compared:
+        return "SKIPPED", "nothing to compare: the case has no values of the kinds that the backend delivers"
     zeros = zero_fraction(compared)
     if zeros > MOST_ZEROS:
         return "MISTRUSTED", f"agrees, but {int(100 * zeros)} % of all gradients are zero"
     kinds = ", ".join(sorted({parse_key(key).kind for key in compared}))
-    return "PASS", f"{len(compared)} tensors" + (f" ({kinds})" if kinds else "") + " equal"
+    return "PASS", f"{len(compared)} tensors ({kinds}) equal"
 
 
 def with_reasons(said, reasons):

@@ -172,7 +172,7 @@ class CaseTest(pytest.Item):
         if wrong:
             self._suite.is_judged = True
             raise Wrong("\n".join(wrong))
-        if verdict.status in ("UNSUPPORTED", "NOT JUDGED"):
+        if verdict.status in ("UNSUPPORTED", "SKIPPED", "NOT JUDGED"):
             pytest.skip(shown(verdict.clause))
         self._suite.is_judged = True
 

@@ -21,7 +21,8 @@ from .supervise import write_json
 
 # What a waived verdict was of results that are judged: other failures that a waiver may expect leave none.
 BEFORE_WAIVERS = {"XFAIL": ("FAIL", "MISTRUSTED"), "XPASS": ("PASS",)}
-LEFT_NOTHING = ("unsupported", "skipped", "error", "timeout", "not-run")
+WITHOUT_RESULTS = ("error", "timeout", "not-run")
+NOT_COMPARED = ("unsupported", "skipped")  # with files or without
 RUN_SCHEMA, REPORT_SCHEMA = "plumbline-run/1", "plumbline-report/3"
 MOST_RANKS = 4096  # as plumbline's --ranks
 # What is read here of run.json and of verdicts; the rest is for other readers. Names become paths.
@@ -156,7 +157,7 @@ class Checker:
     def verdict(self, run):
         identity = (run["case"], run["schedule"], run["ranks"], run["transport"])
         said = self.recorded.get(identity)
-        if said and left_nothing(said):
+        if said and left_nothing(said, self.has_left_files(run)):
             return as_recorded(identity, said)
         if run["unsupported"]:
             return Verdict(*identity, "UNSUPPORTED", run["unsupported"])
@@ -171,13 +172,22 @@ class Checker:
             return judged
         return recorded
 
+    def files(self, run):
+        """Those of its ranks, some of which may be missing. Raises FormatError, as rank_files() does."""
+        out = output_folder(self.folder, run["transport"], run["ranks"])
+        return rank_files(os.path.join(out, result_prefix(run["case"], run["schedule"])), run["transport"], run["ranks"])
+
+    def has_left_files(self, run):
+        """Also if they cannot be taken: judge() says why."""
+        try:
+            return any(map(os.path.lexists, self.files(run)))
+        except FormatError:
+            return True
+
     def judge(self, run):
         """(status, clause)"""
-        out = output_folder(self.folder, run["transport"], run["ranks"])
         try:
-            files = rank_files(
-                os.path.join(out, result_prefix(run["case"], run["schedule"])), run["transport"], run["ranks"]
-            )
+            files = self.files(run)
         except FormatError as error:
             return "ERROR", str(error)
         if not any(map(os.path.lexists, files)):
@@ -195,10 +205,11 @@ class Checker:
         return judge(case, files, self.delivers)
 
 
-def left_nothing(said):
+def left_nothing(said, has_files=False):
+    """Whether the run ended without results that could be judged, as `plumbline check` sees it."""
     if said["status"] == "xfail":
         return said["first"] is None and said["tensors"] == 0
-    return said["status"] in LEFT_NOTHING
+    return said["status"] in WITHOUT_RESULTS or (said["status"] in NOT_COMPARED and not has_files)
 
 
 def as_recorded(identity, said):

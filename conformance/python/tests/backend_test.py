@@ -76,6 +76,9 @@ class Declines(Toy):
     operators = ()
     schedules = ["1f1b", "gpipe"]
 
+class Few(Toy):
+    delivers = ("input-grad",)
+
 class StartsFirst(Toy):
     def start(self, job):
         self.scale = job["seed"] / job["seed"]
@@ -285,6 +288,34 @@ class Backends(InFolder):
         self.assertEqual((code, lines), (3, [f"UNSUPPORTED {case} x 1f1b (2 ranks, own): {why}" for case in cases]))
         code, lines, _, _ = self.run_cases(f"{self.probes}:Faulty", "--case", "mlp")
         self.assertEqual(code, 3)
+
+    def test_a_case_without_a_value_to_compare_is_skipped(self):
+        """As plumbline says it."""
+        code, lines, _, report = self.faulty("Few")
+        why = "nothing to compare: the case has no values of the kinds that the backend delivers"
+        self.assertEqual((code, lines), (3, [f"SKIPPED {case} x 1f1b (2 ranks, own): {why}" for case in sorted(CASES.split(","))]))
+        self.assertEqual(self.check(report), (3, lines))
+        theirs, command = os.path.join(self.folder, "theirs-few"), shlex.join([*TOOL, "backend", f"{self.probes}:Few"])
+        words = ["--backend", command, "--case", CASES, "--schedule", "1f1b", "--ranks", "2", "--report", theirs]
+        self.assertEqual(start([PROGRAM, "run", *words]).returncode, 3)
+        with open(os.path.join(theirs, "report.json"), encoding="utf-8") as file:
+            self.assertEqual(sorted(verdict["sentence"] for verdict in json.load(file)["verdicts"]), lines)
+        code, found = self.check(theirs)
+        self.assertEqual((code, sorted(found)), (3, lines))
+        tests = self.as_tests("Few")
+        self.assertEqual(tests.returncode, 5, tests.stdout)
+        self.assertIn("2 skipped", tests.stdout)
+        self.assertIn(why, tests.stdout)
+
+    def test_a_recorded_skip_is_held_against_its_files(self):
+        _, lines, _, report = self.run_cases(f"{TOY}:WrongScale", "--case", CASES)
+        verdicts = [{"case": case, "schedule": "1f1b", "ranks": 2, "transport": "own", "status": "skipped", "sentence": "SKIPPED",
+                     "waiver": "", "first": None, "tensors": 0} for case in CASES.split(",")]  # fmt: skip
+        with open(os.path.join(report, "report.json"), "w", encoding="utf-8") as file:
+            json.dump({"verdicts": verdicts}, file)
+        done = start([*TOOL, "check", "-v", report, "--corpus", self.corpus])
+        self.assertEqual((done.returncode, done.stdout.splitlines()[:-1]), (2, lines), done.stderr)
+        self.assertEqual(done.stderr.count('the run recorded "SKIPPED exact-mlp-'), 2, done.stderr)
 
     def test_wrong_use_is_one_line(self):
         for words, part in (

@@ -21,6 +21,7 @@ class Plans(Toy):
 class Fails(Toy):
     def prepare(self, case): raise ValueError("no room")
 class Undelivered(Toy): delivers = ("loss", "partial")
+class Few(Toy): delivers = ("input-grad",)
 class Renamed(Toy):
     def run(self, case, prepared):
         results = super().run(case, prepared)
@@ -112,6 +113,10 @@ class Doctor(InFolder):
             seen.add(step)
             with self.subTest(name):
                 self.assert_failed(self.examine(f"mine.py:{name}"), step, *parts)
+
+    def test_a_comparison_of_nothing_is_no_success(self):
+        said = "SKIPPED exact-mlp-sum x 1f1b (2 ranks, own): nothing to compare: the case has no values of the kinds that"
+        self.assert_failed(self.examine("mine.py:Few"), "first comparison", said)
 
     def test_what_it_says_to_try_is_pasted(self):
         done = self.examine("mine.py:Fails")

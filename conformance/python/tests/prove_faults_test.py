@@ -175,6 +175,22 @@ class PlantedFaults(unittest.TestCase):
         self.assertIn("0.bias of step 0: no rank delivered it", compare(run, [short], ("grad",), "computation").why)
         self.assertIn("the unsplit run has no such result", compare(short, [run], ("grad",), "computation").why)
 
+    def test_a_copy_without_its_gradient(self):
+        """Two ranks have a copy of each parameter, and one of them lost a gradient."""
+        expected, whole, short = (Pipeline().run() for _ in range(3))
+        key = "0/grad/-/-/0.bias"
+        for rank in expected, whole, short:
+            rank.results["0/param/-/-/0.bias"] = rank.results[key]
+        self.assertEqual(compare(expected, [whole, short], ("grad",), "computation").outcome, "proven")
+        del short.results[key], short.numbers[key]
+        for ranks, number in ((whole, short), 1), ((short, whole), 0):
+            for claim in ("computation", "sum"):
+                proof = compare(expected, ranks, ("grad",), claim)
+                self.assertEqual(proof.outcome, "refuted")
+                why = rf"^grad 0\.bias of step 0: rank {number} has a copy of 0\.bias but lacks {key}, which another rank has; "
+                self.assertRegex(proof.why, why + ".* 1 is another sum; the numbers of 1 of 1 differ$")
+        self.assertEqual(compare(expected, (whole, short), ("param",), "computation").outcome, "proven", "not delivered")
+
     def test_the_worst_of_several_ranks_counts(self):
         """A rank with the sum in another order hides no other one."""
         expected, ranks = Pipeline().run_plain(), [Pipeline(fault).run() for fault in ("reversed", "scaled", None)]

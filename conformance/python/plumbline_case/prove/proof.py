@@ -43,14 +43,27 @@ def result_text(key):
     return f"{parsed.kind} {parsed.name}{of} of step {parsed.step}"
 
 
-def _numbers_text(differ, expected, ranks):
-    """The last resort: what of this the numbers of this run show."""
-    keys = [difference.key for difference in differ]
-    other = sum(any(rank.numbers.get(key) not in (None, expected.numbers.get(key)) for rank in ranks) for key in keys)
-    missing = sum(all(key not in rank.numbers for rank in ranks) for key in keys)
-    if not other + missing:
-        return "their numbers are equal"
-    return f"the numbers of {other + missing} of {len(keys)} differ"
+def _numbers_text(differ, lost, expected, ranks):
+    """The last resort: what of this the numbers of this run show. `lost`: the results that a rank lacks and another one has."""
+
+    def differs(key):
+        is_missing = key in lost or all(key not in rank.numbers for rank in ranks)
+        return is_missing or any(rank.numbers.get(key) not in (None, expected.numbers.get(key)) for rank in ranks)
+
+    count = sum(differs(difference.key) for difference in differ)
+    return f"the numbers of {count} of {len(differ)} differ" if count else "their numbers are equal"
+
+
+def _lost_copies(ranks):
+    """{key of a gradient: what to say of it} where a rank has a copy of the parameter but, unlike another rank, no gradient."""
+    parsed = {key: parse_key(key) for rank in ranks for key in rank.results}
+    holds = [{parsed[key].name for key in rank.results if parsed[key].kind == "param"} for rank in ranks]
+    lost = {}
+    for key, (_, kind, _, _, name) in parsed.items():
+        for number, rank in enumerate(ranks):
+            if kind == "grad" and name in holds[number] and key not in rank.results:
+                lost.setdefault(key, f"rank {number} has a copy of {name} but lacks {key}, which another rank has")
+    return lost
 
 
 def gravity(difference):
@@ -85,7 +98,7 @@ def compare(expected, ranks, kinds, claim):
     forms = NormalForms(merged)
     blame = Blame(merged, forms, expected.log, log)
 
-    whys = {}  # by key of a result: (Difference, what to say of it), the gravest of all ranks
+    lost, whys = _lost_copies(ranks), {}  # by key of a result: (Difference, what to say of it), the gravest of all ranks
 
     def differs(difference, why):
         if difference.key not in whys or gravity(difference) < gravity(whys[difference.key][0]):
@@ -100,13 +113,15 @@ def compare(expected, ranks, kinds, claim):
                 differs(Difference(key, factor, stage), partial(blame.between, wanted[key], term))
         if not found:
             differs(Difference(key), lambda: "no rank delivered it")
+        if key in lost:
+            differs(Difference(key), partial(lost.get, key))
     for key in sorted({key for rank in ranks for key in rank.results} - expected.results.keys()):
         differs(Difference(key), lambda: "the unsplit run has no such result")
     proof.differ = [difference for difference, _ in whys.values()]
     against = [d for d in proof.differ if claim == "computation" or d.factor != 1]
     if against:
         worst = min(against, key=gravity)  # the first of the gravest kind
-        sums, numbers = sums_text(proof.differ), _numbers_text(proof.differ, expected, ranks)
+        sums, numbers = sums_text(proof.differ), _numbers_text(proof.differ, lost, expected, ranks)
         proof.outcome = "refuted"
         why = whys[worst.key][1]()
         proof.why = f"{result_text(worst.key)}: {why}; as sums, of the results that differ: {sums}; {numbers}"

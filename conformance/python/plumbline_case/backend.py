@@ -204,7 +204,7 @@ class Backend:
     def run_job(self, job, folder, out, tell):
         """Runs the cases of a job. tell(number, "begins"), tell(number, "done") and tell(number, "failed", why) report
         its progress."""
-        self.rank, self.world_size = launched() or (0, 1)
+        self.rank, self.world_size = launched(job["ranks"]) or (0, 1)
         try:
             self.start(job)
         except Exception as error:
@@ -312,7 +312,8 @@ def names(given):
     return [given] if isinstance(given, str) else list(given)
 
 
-def launched():
-    """(rank, number of ranks) in the environment of a launcher; None without one."""
+def launched(ranks):
+    """(rank, number of ranks) in the environment of a launcher that started so many; None without one. Another number is that
+    of a launcher around plumbline, such as the shell of `srun --pty` or a pod."""
     found = ((os.environ.get(rank), os.environ.get(size)) for rank, size in LAUNCHERS)
-    return next(((int(rank), int(size)) for rank, size in found if rank and size), None)
+    return next(((int(rank), ranks) for rank, size in found if rank and size == str(ranks)), None)

@@ -260,15 +260,25 @@ class Backends(InFolder):
         self.assertIn("env does not start 2 ranks of `echo rank`: exited with code 0, they printed 1 lines; try: env", done.stderr)
 
     def test_the_ranks_of_launchers(self):
-        for given, found in (
-            ({}, None),
-            ({"RANK": "1", "WORLD_SIZE": "2", "PMI_RANK": "0", "PMI_SIZE": "1"}, (1, 2)),
-            ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4)),
-            ({"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "4"}, (2, 4)),
-            ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),  # a batch script itself is no rank
+        torchrun, pod = {"RANK": "1", "WORLD_SIZE": "2"}, {"RANK": "0", "WORLD_SIZE": "1"}
+        for given, ranks, found in (
+            ({}, 2, None),
+            (torchrun | {"PMI_RANK": "0", "PMI_SIZE": "1"}, 2, (1, 2)),
+            ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, 4, (3, 4)),
+            ({"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "4"}, 4, (2, 4)),
+            ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, 4, None),  # a batch script itself is no rank
+            (pod, 2, None),
+            (pod, 1, (0, 1)),
+            (torchrun, 4, None),
+            (pod | {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 2, (1, 2)),  # mpirun in a pod
         ):
             with unittest.mock.patch.dict(os.environ, given, clear=True):
-                self.assertEqual(launched(), found, given)
+                self.assertEqual(launched(ranks), found, given)
+
+    def test_the_environment_of_another_launcher_does_not_count(self):
+        for left in ({"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3"}):
+            code, lines, errors, _ = self.faulty("AllRanks", **left)
+            self.assertEqual((code, [line.split()[0] for line in lines]), (0, ["PASS", "PASS"]), errors)
 
     def test_the_results_of_each_rank_from_one_process(self):
         code, lines, errors, report = self.faulty("AllRanks")

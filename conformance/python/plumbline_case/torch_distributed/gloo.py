@@ -32,6 +32,7 @@ class GlooBackend(Backend):
     libtorch = importlib.metadata.version("torch").split("+")[0]  # importing torch takes seconds
     imports = ()  # modules that are imported once, before the ranks are forked
     counts_replicas_first = False  # whether the engine's rank s * replicas + d has stage s of replica d
+    _is_launched = False  # whether a launcher started this rank; otherwise it is forked
 
     def run(self, case, prepared):
         if not hasattr(prepared, "run"):
@@ -52,7 +53,8 @@ class GlooBackend(Backend):
     def run_job(self, job, folder, out, tell):
         if "wire" in job:
             messages.install()
-        if place := launched():
+        if place := launched(job["ranks"]):
+            self._is_launched = True
             store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous"
             with process_group(store, *place, job, self.device):
                 super().run_job(job, folder, out, tell)
@@ -82,7 +84,7 @@ class GlooBackend(Backend):
     def failed(self, number, error, tell):
         """Any failure ends all ranks: the launcher, or execute_cases, starts them again."""
         why = f"rank {self.rank}: {root_of(error)}"
-        if launched():
+        if self._is_launched:
             print(f"plumbline: {why}", file=sys.stderr, flush=True)
         else:
             tell(number, "failed", why)

@@ -20,7 +20,8 @@ SOURCES = [file for room in ROOMS for file in sorted(str(path.relative_to(ROOT))
 OTHERS = ['runtime/microbatch/targets.h', 'conformance/protocol/command/command_backend.h']
 PACKAGE = 'conformance/python/plumbline_case'
 PYTHON_SOURCES = [f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'tensors', 'regular', 'loading', 'doctor', 'seal',
-                                                      'report_folder', 'run', 'stopping', 'number_text')]  # fmt: skip
+                                                      'report_folder', 'run', 'stopping', 'number_text',
+                                                      'torch_distributed/forked')]  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expect|refused?|problems|differences)\b|return "|'
                    r'return \w+ \+ "|\b(fail|problem|complain|abort|execute_beside|run_side)\(|\b(fail|refuse|must)_\w+\(|'

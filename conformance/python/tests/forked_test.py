@@ -3,9 +3,13 @@
     scripts/tests/in_peer.sh -m unittest discover -s conformance/python/tests -p forked_test.py
 """
 
+import contextlib
+import io
 import os
+import signal
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -14,12 +18,38 @@ import torch.distributed as dist
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
+from plumbline_case.prove import command  # noqa: E402
+from plumbline_case.prove.proof import Proof  # noqa: E402
 from plumbline_case.torch_distributed import GlooBackend  # noqa: E402
+from plumbline_case.torch_distributed.forked import execute_cases  # noqa: E402
 
 torch.set_num_threads(1)
 
 CASES = 2
 EVENTS = [(number, what) for number in range(CASES) for what in ("begins", "done")]
+
+
+def failing(where, action):
+    """What a rank does with (rank, number of a case): the action there, and nothing elsewhere."""
+    return lambda *here: action() if here == where else None
+
+
+def raise_error():
+    raise ValueError("no room")
+
+
+def errors_of(action):
+    """What the action and its child processes write to standard error."""
+    with tempfile.TemporaryFile("w+") as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            action()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        return file.read()
 
 
 class Engine(GlooBackend):
@@ -61,15 +91,63 @@ class Forked(unittest.TestCase):
                 self.assertEqual(self.told, EVENTS)
 
     def test_a_failure_is_told_in_the_environment_of_another_launcher(self):
-        def fails(rank, number):
-            if (rank, number) == (1, 0):
-                raise ValueError("no room")
-
         engine = Engine()
-        engine.fails = fails
+        engine.fails = failing((1, 0), raise_error)
         with unittest.mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "1"}):
             self.run_job(engine)
         self.assertEqual(self.told, [(0, "begins"), (0, "failed", "rank 1: ValueError: no room"), *EVENTS[2:]])
+
+    def test_a_failure_after_the_last_case_is_no_event(self):
+        """Such as one of a message that leaves at the end, or of destroy_process_group()."""
+        for rank in (0, 1):
+            for action, ending, traceback in (
+                (raise_error, "exited with code 1", "ValueError: no room\n"),
+                (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by signal 9 (Killed)", ""),
+            ):
+                with self.subTest(ending, rank=rank):
+                    engine, self.told = Engine(), []
+                    engine.fails = failing((rank, CASES), action)
+
+                    def ends():
+                        with self.assertRaises(SystemExit) as end:
+                            self.run_job(engine)
+                        self.assertEqual(end.exception.code, 1)
+
+                    errors = errors_of(ends)
+                    self.assertEqual(self.told, EVENTS)
+                    self.assertTrue(errors.endswith(f"plumbline: rank {rank}: {ending}, after the last case\n"), errors)
+                    self.assertIn(traceback, errors)
+
+    def test_a_failure_that_is_told_has_no_second_traceback(self):
+        engine = Engine()
+        engine.fails = failing((1, 0), raise_error)
+        self.assertNotIn("Traceback", errors_of(lambda: self.run_job(engine)))
+
+    def test_a_rank_that_ends_before_rank_0_is_done(self):
+        """Its end is of the next case, not of the one that rank 0 calls done."""
+
+        def run(rank, first, store, tell):
+            for event in EVENTS[2 * first :] if rank == 0 else ():
+                time.sleep(0.05)
+                tell(*event)
+            if rank == 1:
+                os._exit(3)
+
+        why = execute_cases(CASES, 2, run, lambda *event: self.told.append(event))
+        self.assertEqual((self.told, why), (EVENTS, "rank 1: exited with code 3, after the last case"))
+
+    def test_a_proof_after_whose_last_case_a_rank_fails_is_no_success(self):
+        why = "rank 1: exited with code 1, after the last case"
+        with unittest.mock.patch.object(command, "execute_cases", return_value=why):
+            self.assertEqual(command.prove([], {}, 2, None, None, None), why)
+        answer = io.StringIO()
+        report = command.Report(unittest.mock.Mock(certificate=None), answer)
+        report.put(unittest.mock.Mock(ranks=2), Proof())
+        self.assertEqual(report.exit_code(), 0)
+        with contextlib.redirect_stderr(answer):
+            report.broken(f"on 2 ranks: {why}")
+        self.assertEqual(report.exit_code(), 1)
+        self.assertTrue(answer.getvalue().endswith(f"prove: on 2 ranks: {why}\n"))
 
 
 if __name__ == "__main__":

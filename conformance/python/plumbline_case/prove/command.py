@@ -79,13 +79,16 @@ def main(backend, words):
             taken.append(entry)
     with contextlib.redirect_stdout(sys.stderr):  # of the engine
         for ranks in sorted({entry.ranks for entry in taken}):
-            prove([entry for entry in taken if entry.ranks == ranks], cases, ranks, backend, options, report.put)
+            of_ranks = [entry for entry in taken if entry.ranks == ranks]
+            if why := prove(of_ranks, cases, ranks, backend, options, report.put):
+                report.broken(f"on {ranks} rank{'' if ranks == 1 else 's'}: {why}")
     report.end(refused, backend)
     return report.exit_code()
 
 
 def prove(chosen, cases, ranks, backend, options, put):
-    """put(entry, proof) for each entry; all are on as many ranks."""
+    """put(entry, proof) for each entry; all are on as many ranks. Returns why a rank failed after the last entry; "" if none
+    did."""
     from .proof import Proof
 
     with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +105,7 @@ def prove(chosen, cases, ranks, backend, options, put):
                 of_ranks = files(folder, number, ranks)
                 put(entry, in_child(lambda: judge(entry.folder, of_ranks, kinds, options.claim)))
 
-        execute_cases(len(chosen), ranks, run, tell)
+        return execute_cases(len(chosen), ranks, run, tell)
 
 
 def files(folder, number, ranks):
@@ -174,7 +177,7 @@ class Report:
     """A line for each run, a summary, the certificate."""
 
     def __init__(self, options, answer):
-        self._options, self._answer, self._proofs = options, answer, []
+        self._options, self._answer, self._proofs, self._is_broken = options, answer, [], False
 
     def put(self, entry, proof):
         self._proofs.append((entry, proof))
@@ -187,6 +190,11 @@ class Report:
             times = ", ".join(f"{count} x {op}" for op, count in sorted(proof.repeated.items()))
             line += f"; beyond what the unsplit run executes: {times}"
         self._say(line)
+
+    def broken(self, why):
+        """Of a failure outside of the runs."""
+        self._is_broken = True
+        print(f"prove: {why}", file=sys.stderr, flush=True)
 
     def end(self, refused, backend):
         counts = Counter(proof.outcome for _, proof in self._proofs)
@@ -207,7 +215,7 @@ class Report:
     def exit_code(self):
         if not self._proofs:
             return 3
-        return 0 if all(proof.outcome == "proven" for _, proof in self._proofs) else 1
+        return 0 if not self._is_broken and all(proof.outcome == "proven" for _, proof in self._proofs) else 1
 
     def _say(self, line):
         print(line, file=self._answer, flush=True)

@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 
 GRACE = 2  # seconds in which the other ranks may notice a failure
 
@@ -51,11 +52,15 @@ class Start:
             os.close(self._read)
 
     def left(self, cases):
-        """The number of the next case; `cases` if all were executed."""
+        """(number of the next case, or `cases` if all were executed; why a rank failed after the last one, or "")"""
         if self._first_failure is None:
-            return cases
-        self._progress.failed(*self._first_failure)
-        return self._first_failure[0] + 1
+            return cases, ""
+        number, why = self._first_failure
+        number = max(number, self._progress.current())  # rank 0 may have been done with the case
+        if number == cases:
+            return cases, f"{why}, after the last case"
+        self._progress.failed(number, why)
+        return number + 1, ""
 
     def _wait(self):
         deadline = None
@@ -91,7 +96,11 @@ class Start:
 
 
 def _be_rank(run, write):
+    has_failed = False
+
     def tell(number, what, why=""):
+        nonlocal has_failed
+        has_failed = what == "failed"
         os.write(write, f"{number} {what} {why[:1000]}\n".encode())  # short enough for an atomic write
 
     status = 1
@@ -99,7 +108,8 @@ def _be_rank(run, write):
         run(tell)
         status = 0
     except Exception:
-        pass  # the rank has reported its failure
+        if not has_failed:
+            traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -114,7 +124,8 @@ def _ending(status):
 
 def execute_cases(cases, ranks, run, tell):
     """Executes all cases; after a failure, new ranks continue with the next one. tell(number, what, why) reports. What the
-    ranks need should be imported before."""
-    left = 0
+    ranks need should be imported before. Returns why a rank failed after the last case; "" if none did."""
+    left, why = 0, ""
     while left < cases:
-        left = Start(ranks, run, left, tell).left(cases)
+        left, why = Start(ranks, run, left, tell).left(cases)
+    return why

@@ -66,7 +66,9 @@ class GlooBackend(Backend):
                 self.run_cases(job, folder, out, tell_parent, first)
 
         self.import_engine()
-        execute_cases(len(job["cases"]), job["ranks"], run, tell)
+        if why := execute_cases(len(job["cases"]), job["ranks"], run, tell):
+            print(f"plumbline: {why}", file=sys.stderr, flush=True)
+            sys.exit(1)
 
     def import_engine(self):
         """Once, before ranks are forked."""

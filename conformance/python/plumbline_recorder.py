@@ -157,6 +157,12 @@ def _remove_perturbed(folder):
             os.rmdir(perturbed)
 
 
+def _bytes_of(tensor):
+    """Those of a contiguous host tensor, without a copy, of any size (ctypes.string_at takes less than 2 GiB)."""
+    size = tensor.numel() * tensor.element_size()
+    return (ctypes.c_char * size).from_address(tensor.data_ptr()) if size else b''
+
+
 def _write(path, chunks):
     temporary = f'{path}.part'
     with open(temporary, 'wb') as file:
@@ -174,8 +180,7 @@ def write_tensors(path, tensors):
         end += size
     text = json.dumps(header, separators=(',', ':'), ensure_ascii=False).encode()
     text += b' ' * (-len(text) % 8)
-    data = (ctypes.string_at(tensors[n].data_ptr(), tensors[n].numel() * tensors[n].element_size()) for n in sorted(tensors))
-    _write(path, [len(text).to_bytes(8, 'little'), text, *data])
+    _write(path, [len(text).to_bytes(8, 'little'), text, *(_bytes_of(tensors[name]) for name in sorted(tensors))])
 
 
 # --- the recorder -------------------------------------------------------------------------------------------------------

@@ -291,6 +291,17 @@ class RecorderTest(unittest.TestCase):
         self.assertTrue(os.path.exists(os.path.join(run, 'perturbed-1', 'rank0.json')))  # perturbed runs remove no others
         self.assertTrue(os.path.exists(os.path.join(run, 'rank0.json')))
 
+    def test_a_tensor_of_2_gib_is_written_whole(self):
+        """Its bytes as they go to write(): they are never touched but for the last, and take no memory."""
+        large = torch.empty((1 << 31) + 1, dtype=torch.uint8)
+        large[-1] = 7
+        data = recorder_module._bytes_of(large)
+        self.assertEqual((len(data), data[-1]), ((1 << 31) + 1, b'\x07'))
+        path = os.path.join(self.folder, 'rank0.small.safetensors')
+        small = {'0/loss/-/0/loss': torch.arange(3.0), '0/loss/-/1/loss': torch.empty(0)}
+        recorder_module.write_tensors(path, small)
+        self.assert_same(read(self.folder), {'0/loss/0/loss': torch.arange(3.0), '0/loss/1/loss': torch.empty(0)})
+
     def test_patterns_choose_modules(self):
         values = self.record(fill(Net(), 1), self.batches[:1], modules=['first', '*.fc'])
         watched = {key.split('/')[-1].split(':')[0] for key in values if ':' in key}

@@ -16,6 +16,7 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
+from plumbline_case.prove.memory import own_bytes, stored_bytes  # noqa: E402
 from plumbline_case.prove.recorder import Recorder  # noqa: E402
 from plumbline_case.prove.sums import NormalForms, factor_between  # noqa: E402
 from plumbline_case.prove.terms import Terms  # noqa: E402
@@ -110,6 +111,14 @@ class Elements(unittest.TestCase):
             self.check(recorder, leaves, apart[1:], "elements apart")
             between = torch.as_strided(apart, (3,), (1,))
         self.assertEqual(recorder.terms[recorder.memory.read(between).root].op, "constant")
+
+    def test_memory_of_2_gib(self):
+        """Its last byte is the only one that is touched."""
+        large = torch.empty((1 << 31) + 1, dtype=torch.uint8)
+        large[-1] = 7
+        for data in (own_bytes(large), stored_bytes(large)):
+            self.assertEqual((len(data), data[-1]), ((1 << 31) + 1, b"\x07"))
+        self.assertEqual((own_bytes(large[:0]), stored_bytes(torch.empty(0))), (b"", b""))
 
     def test_memory_that_no_operator_wrote(self):
         recorder, leaves = Recorder(Terms()), {}

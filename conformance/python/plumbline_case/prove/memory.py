@@ -61,15 +61,20 @@ def digest(data):
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
+def bytes_at(address, size):
+    """The memory itself and no copy, so its owner must live on; of any size (ctypes.string_at takes less than 2 GiB)."""
+    return (ctypes.c_char * size).from_address(address) if size else b""
+
+
 def stored_bytes(tensor):
     """Those of the whole storage."""
     storage = tensor.untyped_storage()
-    return ctypes.string_at(storage.data_ptr(), storage.nbytes())
+    return bytes_at(storage.data_ptr(), storage.nbytes())
 
 
 def own_bytes(tensor):
     """Those of a contiguous tensor."""
-    return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+    return bytes_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
 def dense_bytes(tensor):

@@ -131,9 +131,23 @@ DTYPES = {
 }  # fmt: skip
 
 
-def _host(tensor):
-    """A copy in host memory, in a dtype that safetensors has; no value is rounded."""
+def _is_plain(tensor):
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
+def _dense(tensor, name):
+    """The tensor without a graph, and if it is sparse, with its zeros. Raises ValueError if the values are not in its memory."""
     tensor = tensor.detach()
+    if _is_plain(tensor):
+        return tensor if tensor.layout == torch.strided else tensor.to_dense()
+    if tensor.layout != torch.strided or (tensor.numel() and tensor.data_ptr() == 0):
+        raise ValueError(f'plumbline_recorder: `{name}` is a {type(tensor).__name__}, whose values are not in its own memory; expected a plain torch.Tensor')
+    return tensor
+
+
+def _host(tensor, name):
+    """A copy in host memory, in a dtype that safetensors has; no value is rounded. `name` is for an error."""
+    tensor = _dense(tensor, name)
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if tensor.dtype not in DTYPES:
@@ -346,10 +360,10 @@ class Recorder:
         if not self._recording():
             return
         if isinstance(values, torch.Tensor):
-            self._values[f'{self.step}/loss/-/-/loss'] = _host(values)
+            self._values[f'{self.step}/loss/-/-/loss'] = _host(values, 'loss')
             return
         for number, value in enumerate(values):
-            self._values[f'{self.step}/loss/-/{number}/loss'] = _host(torch.as_tensor(value))
+            self._values[f'{self.step}/loss/-/{number}/loss'] = _host(torch.as_tensor(value), 'loss')
 
     def step_done(self):
         """Ends a step: writes the present gradients and buffers, and all recorded values, to disk."""
@@ -359,10 +373,10 @@ class Recorder:
             for name, parameter in root.parameters.items():
                 self.order.setdefault(name)
                 if parameter.grad is not None:
-                    self._values[self._key('grad', root, None, name)] = _host(parameter.grad)
+                    self._values[self._key('grad', root, None, name)] = _host(parameter.grad, name)
             for name, (owner, attribute) in root.buffers.items():
                 if owner._buffers.get(attribute) is not None:
-                    self._values[self._key('buffer', root, None, name)] = _host(owner._buffers[attribute])
+                    self._values[self._key('buffer', root, None, name)] = _host(owner._buffers[attribute], name)
         self._keep_contributions()
         file = f'rank{self.rank}.step{self.step}.safetensors'
         write_tensors(os.path.join(self.folder, file), self._values)
@@ -479,7 +493,7 @@ class Recorder:
             self.order.setdefault(name)
             if name not in root.parameters_seen:
                 root.parameters_seen.add(name)
-                self._values[self._key('forward', root, 0, name)] = _host(root.parameters[name])
+                self._values[self._key('forward', root, 0, name)] = _host(root.parameters[name], name)
 
     def _recomputed(self, root, event, value, module):
         """A module is recomputed in a backward. If its first forward built no graph (a reentrant checkpoint), gradients
@@ -518,7 +532,7 @@ class Recorder:
             task = None if self._microbatch is not None else _graph_task()
             seen = self._tasks.get(task)
             number = self._microbatch if self._microbatch is not None else seen[-1] if seen else None
-            value, place = _host(gradient), (task, number, name)
+            value, place = _host(gradient, name), (task, number, name)
             if place in self._contributions:
                 value = value + self._contributions[place][1]
             self._contributions[place] = (root, value)
@@ -549,7 +563,7 @@ class Recorder:
             tensor = tensor / self.loss_scale
         parts = torch.tensor_split(tensor, self.microbatches) if self.whole_batch else [tensor]
         for offset, part in enumerate(parts):
-            key, value = self._key(kind, root, number + offset, name), _host(part)
+            key, value = self._key(kind, root, number + offset, name), _host(part, name)
             before = self._values.get(key)
             if before is not None and again:
                 if again == 'unless equal' and torch.equal(before, value):
@@ -568,10 +582,13 @@ class Recorder:
                 return tensor
             up = (counter_bits(tensor.numel(), self.perturb, f'{name}/{index}') & 1).view(tensor.shape).to(tensor.device)
             with torch.no_grad():
-                wide = tensor.detach()
+                wide = _dense(tensor, name)
                 goal = torch.where(up == 1, math.inf, -math.inf).to(wide.dtype)
                 step = torch.nextafter(wide, goal) - wide
                 step = torch.where(torch.isfinite(step) & (wide != 0), step, torch.zeros_like(step))
+                if tensor.layout == torch.sparse_coo:  # the optimizer may want it sparse
+                    tensor = tensor.coalesce()
+                    step = step.sparse_mask(tensor)
             return tensor + step  # exact: the sum is the neighbouring number
 
         return moved

@@ -302,6 +302,50 @@ class RecorderTest(unittest.TestCase):
         recorder_module.write_tensors(path, small)
         self.assert_same(read(self.folder), {'0/loss/0/loss': torch.arange(3.0), '0/loss/1/loss': torch.empty(0)})
 
+    def test_sparse_gradients_are_recorded_with_their_zeros(self):
+        """Whole numbers, so that the sums are exact in any order."""
+        tokens, values, embeddings = [torch.tensor([[1, 1], [5, m]]) for m in range(3)], [], []
+        for sparse in (False, True):
+            model = nn.Sequential(nn.Embedding(6, 4, sparse=sparse))
+            with torch.no_grad():
+                model[0].weight.copy_(torch.arange(24.0).reshape(6, 4))
+            values.append(self.record(model, tokens, f'sparse-{sparse}'))
+            embeddings.append(model[0].weight)
+        self.assertEqual([weight.grad.layout for weight in embeddings], [torch.strided, torch.sparse_coo])
+        self.assert_same(values[1], values[0])
+        self.assertEqual(values[1]['0/grad/-/0.weight'].shape, (6, 4))
+
+    def test_perturbing_moves_sparse_gradients(self):
+        moved, layouts = [], []
+        for sparse in (False, True):
+            model = fill(nn.Sequential(nn.Embedding(6, 4, sparse=sparse), nn.Tanh()), 1)
+            moved.append(self.record(model, [torch.tensor([[1, 2], [5, 0]])], f'sparse-{sparse}', perturb=3))
+            layouts.append(model[0].weight.grad.layout)
+        self.assertEqual(layouts, [torch.strided, torch.sparse_coo])
+        self.assert_same(moved[1], moved[0])
+
+    def test_a_tensor_whose_values_are_elsewhere_is_refused(self):
+        """As a DTensor is, whose own memory is none."""
+
+        class Wrapped(torch.Tensor):
+            @staticmethod
+            def __new__(cls, values):
+                return torch.Tensor._make_wrapper_subclass(cls, values.shape, dtype=values.dtype)
+
+            def __init__(self, values):
+                self.values = values
+
+            @classmethod
+            def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+                return Wrapped(function(*(x.values if isinstance(x, Wrapped) else x for x in args), **(kwargs or {})))
+
+        model = fill(Net(), 1)
+        model.norm.running_mean = Wrapped(torch.zeros(4))
+        recorder = Recorder(self.folder, microbatches=1)
+        recorder.watch(model.eval())
+        with self.assertRaisesRegex(ValueError, r'^plumbline_recorder: `norm.running_mean` is a Wrapped, whose values [^\n]*$'):
+            recorder.step_done()
+
     def test_patterns_choose_modules(self):
         values = self.record(fill(Net(), 1), self.batches[:1], modules=['first', '*.fc'])
         watched = {key.split('/')[-1].split(':')[0] for key in values if ':' in key}

@@ -11,11 +11,13 @@
 namespace plumbline::transport::flight {
 
 /// Every rank has one, as the inner transport of its flight recorder. A wait polls, since it also looks for questions.
+/// The destructor withdraws the rank's outstanding operations, since receives of questions are among them.
 class SharedFlights : public ForwardingTransport {
  public:
   /// `inner` and this rank's `log` must outlive it; null: the rank keeps no log. The rank's clock is `ahead` seconds
   /// ahead of rank 0's.
   SharedFlights(Transport& inner, const FlightLog* log, double ahead);
+  ~SharedFlights() override { withdraw(); }
 
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override;
   void withdraw() noexcept override;

@@ -27,6 +27,27 @@ struct Rank {
   std::unique_ptr<Transport> recorded;
 };
 
+/// Counts the receives that were posted since the last withdraw(). Its first 100 tests find nothing complete.
+class Reluctant : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+
+  Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
+    ++receives_;
+    return ForwardingTransport::irecv(data, bytes, peer, tag);
+  }
+  bool test(Request& request) override { return ++tests_ > 100 && ForwardingTransport::test(request); }
+  void withdraw() noexcept override {
+    receives_ = 0;
+    ForwardingTransport::withdraw();
+  }
+
+  int receives() const { return receives_; }
+
+ private:
+  int receives_ = 0, tests_ = 0;
+};
+
 void wait_in_vain(Transport& transport, int peer, const char* context) {
   double never = 0;
   Request request = transport.irecv(&never, sizeof never, peer, 7);
@@ -90,6 +111,28 @@ TEST(SharedFlights, ARankThatDoesNotAnswerIsLeftOut) {
       EXPECT_EQ(flights.at(0).back().kind, EventKind::TimedOut);
     }
     barrier(transport, limit());  // below the shared flights, where nothing answers
+  });
+}
+
+TEST(SharedFlights, ThoseThatAreGoneReceiveNoQuestions) {
+  with_ranks(2, [](Transport& transport) {
+    Reluctant inner(transport);
+    {
+      Rank gone(inner);
+      Request nothing;
+      gone.shared.wait(nothing, limit(), "so long that questions are looked for");
+      EXPECT_EQ(inner.receives(), 1);
+    }
+    EXPECT_EQ(inner.receives(), 0) << "a receive is left, whose memory is freed";
+    barrier(transport, limit());
+    Rank rank(transport);
+    if (transport.rank() == 0) {
+      EXPECT_EQ(rank.shared.ask(10s).size(), 2u);
+      send_word(transport, 1);
+    } else {
+      await_word(*rank.recorded, 0, "a word");
+    }
+    barrier(transport, limit());
   });
 }
 

@@ -53,6 +53,7 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"simulate", "1f1b", "--scale", "W=0"}, "--scale W=0: 1f1b has no W; its actions are F, B"},
       {{"simulate", "1f1b", "--overlap", "nan"}, "--overlap is not a number"},
       {{"simulate", "1f1b", "--tf", "1e308"}, "more than a number can hold"},
+      {{"simulate", "hanayo", "--tf", "1e308"}, "schedule hanayo: its times add up to more than a number can hold"},
       {{"simulate", "ZB-Auto", "--tf", "1,2,1,2"}, "is generated for equal stages"},
       {{"simulate", "1f1b", "--buffers", "-1"}, "--buffers"},
       {{"simulate", "1f1b", "--svg", "nowhere/p.svg"}, "nowhere/p.svg"},

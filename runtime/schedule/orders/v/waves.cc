@@ -1,6 +1,7 @@
 #include "runtime/schedule/orders/v/waves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <queue>
@@ -28,7 +29,7 @@ enum class Forwards { kLatestStage, kEarliestStage, kLongestThere };
 
 struct WaveOutcome {
   std::vector<std::vector<Action>> orders;
-  double end = 0;
+  double end = 0;  ///< infinite if the times add up to more than a number can hold; then there are no orders
 };
 
 class WaveGreedy {
@@ -50,6 +51,7 @@ class WaveGreedy {
     while (!look_.empty()) {
       const auto [now, rank] = look_.top();
       look_.pop();
+      if (now == kNever) return {{}, kNever};
       if (free_[rank] > now) continue;  // it looks again when it is free
       if (const std::optional<Action> action = choose(rank, now)) start(rank, now, *action);
     }
@@ -151,6 +153,9 @@ Schedule hanayo(const ScheduleRequest& request) {
   std::optional<WaveOutcome> best;
   for (const Forwards forwards : {Forwards::kLatestStage, Forwards::kEarliestStage, Forwards::kLongestThere}) {
     WaveOutcome outcome = WaveGreedy(frame, forwards).run();
+    if (!std::isfinite(outcome.end)) {
+      refuse(request, "its times add up to more than a number can hold; give smaller ones");
+    }
     if (!best || outcome.end < best->end) best = std::move(outcome);
   }
   return assemble(request, frame.rank_of_stage, [&](int rank) { return std::move(best->orders[rank]); });

@@ -69,5 +69,14 @@ TEST(Hanayo, RefusesHalfAWave) {
             "schedule hanayo: 3 stages per rank; a wave goes down the ranks and up again, so an even number is needed");
 }
 
+TEST(Hanayo, RefusesTimesWhoseSumIsInfinite) {
+  for (const Durations& durations :
+       {Durations{.forward = 1e308}, Durations{.input = 1e308}, Durations{.input = 1e308, .weight = 1e308},
+        Durations{.backward = 1e308}, Durations{.comm = 1e308}}) {
+    EXPECT_EQ(testing::refusal([&] { waves(2, 2, 2, durations); }),
+              "schedule hanayo: its times add up to more than a number can hold; give smaller ones");
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::schedule

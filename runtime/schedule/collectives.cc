@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 namespace plumbline::schedule {
 namespace {
 
-using Key = std::tuple<ActionType, int, int>;  // kind, stage, number
+using Key = std::tuple<ActionType, int, int>;        // kind, stage, number
+using Turns = std::unordered_map<int, std::size_t>;  // by rank: its turn in ranks_of_stage()
 
 }  // namespace
 
@@ -21,6 +23,15 @@ Collectives::Collectives(const Schedule& schedule) {
   };
   if (std::none_of(schedule.ranks.begin(), schedule.ranks.end(), rank_begins)) return;
 
+  std::map<int, Turns> turns;  // by stage
+  const auto turns_of = [&](int stage) -> const Turns& {
+    const auto [found, is_new] = turns.try_emplace(stage);
+    if (!is_new) return found->second;
+    std::vector<int>& ranks = ranks_[stage];
+    ranks = ranks_of_stage(schedule, stage);
+    for (std::size_t i = 0; i < ranks.size(); ++i) found->second.emplace(ranks[i], i);
+    return found->second;
+  };
   std::map<Key, int> numbers;
   begun_by_.resize(schedule.ranks.size());
   needed_by_.resize(schedule.ranks.size());
@@ -38,18 +49,12 @@ Collectives::Collectives(const Schedule& schedule) {
         return found == of_stage.end() ? -1 : found->second;
       };
       if (begins(action)) {
-        const std::vector<int> ranks = ranks_of_stage(schedule, action.stage);
+        if (!turns_of(action.stage).contains(static_cast<int>(rank))) continue;  // check.h reports it
         const int number = counts[{action.type, action.stage}]++;
         const auto [known, is_new] =
             numbers.try_emplace({action.type, action.stage, number}, static_cast<int>(operations_.size()));
-        if (is_new) {
-          operations_.push_back({action.type, action.stage, number, {}});
-          operations_.back().begun_at.resize(ranks.size());
-        }
-        const auto mine = std::find(ranks.begin(), ranks.end(), static_cast<int>(rank));
-        if (mine == ranks.end()) continue;  // check.h reports it
-        operations_[known->second].begun_at[mine - ranks.begin()] = {static_cast<std::int32_t>(rank),
-                                                                     static_cast<std::int32_t>(i)};
+        if (is_new) operations_.push_back({action.type, action.stage, number, {}});
+        operations_[known->second].begun_at.push_back({static_cast<std::int32_t>(rank), static_cast<std::int32_t>(i)});
         begun_by_[rank][i] = known->second;
         (action.type == ActionType::UNSHARD ? gathered : reduced)[action.stage] = known->second;
       } else if (action.type == ActionType::RESHARD) {
@@ -60,6 +65,10 @@ Collectives::Collectives(const Schedule& schedule) {
         needed_by_[rank][i] = latest(reduced);
       }
     }
+  }
+  for (Operation& operation : operations_) {
+    const Turns& turn_of = turns.at(operation.stage);
+    std::ranges::sort(operation.begun_at, {}, [&](const Place& place) { return turn_of.at(place.rank); });
   }
 }
 

@@ -6,6 +6,7 @@
 // and RESHARD, or a WAIT_REDUCE_GRAD, blocks until the operation has ended.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "runtime/schedule/schedule.h"
@@ -14,20 +15,22 @@ namespace plumbline::schedule {
 
 class Collectives {
  public:
-  /// Linear in the number of actions; takes no memory for a schedule without such actions. Does not refer to the
-  /// schedule after construction. shape_problem(schedule) must be empty; actions of stages that do not exist are
-  /// ignored.
+  /// Linear in the number of actions, but for sorting; takes no memory for a schedule without such actions. Does not
+  /// refer to the schedule after construction. shape_problem(schedule) must be empty; actions of stages that do not
+  /// exist, or that the rank does not hold, are ignored.
   explicit Collectives(const Schedule& schedule);
 
   struct Operation {
     ActionType type = ActionType::UNSHARD;  ///< UNSHARD or REDUCE_GRAD
     int stage = 0;
     int number = 0;  ///< among those of its kind and stage, from 0
-    /// The actions that begin it, one for each rank in the order of ranks_of_stage(). {-1, -1}: this rank has none.
+    /// The actions that begin it, one for each rank that has one, in the order of ranks_of(); at least one.
     std::vector<Place> begun_at = {};
   };
 
   const std::vector<Operation>& operations() const { return operations_; }
+  /// The ranks that must begin the operation: ranks_of_stage() of its stage.
+  const std::vector<int>& ranks_of(const Operation& operation) const { return ranks_.at(operation.stage); }
 
   /// The operation that the action at this position begins; -1: none.
   int begun_by(int rank, int position) const { return of(begun_by_, rank, position); }
@@ -42,7 +45,8 @@ class Collectives {
   }
 
   std::vector<Operation> operations_;
-  ByPosition begun_by_, needed_by_;  // by rank; empty for a rank without such actions
+  std::map<int, std::vector<int>> ranks_;  // by stage
+  ByPosition begun_by_, needed_by_;        // by rank; empty for a rank without such actions
 };
 
 }  // namespace plumbline::schedule

@@ -1,6 +1,7 @@
 #include "runtime/schedule/schedule.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace plumbline::schedule {
 
@@ -18,9 +19,10 @@ std::vector<int> stages_of_rank(const Schedule& schedule, int rank) {
 
 std::vector<int> ranks_of_stage(const Schedule& schedule, int stage) {
   std::vector<int> ranks;
+  std::unordered_set<int> seen;
   for (int replica = 0; replica < schedule.replicas(); ++replica) {
     const int rank = schedule.rank_of_stage[replica * schedule.stages + stage];
-    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+    if (seen.insert(rank).second) ranks.push_back(rank);
   }
   return ranks;
 }

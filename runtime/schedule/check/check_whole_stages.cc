@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "runtime/schedule/check/check_parts.h"
 #include "runtime/schedule/check/replay.h"
@@ -11,7 +13,11 @@ namespace {
 class WholeStageCheck {
  public:
   WholeStageCheck(const Schedule& schedule, CheckReport& report)
-      : schedule_(schedule), report_(report), stages_(schedule.stages) {}
+      : schedule_(schedule), report_(report), stages_(schedule.stages) {
+    for (std::size_t i = 0; i < schedule.rank_of_stage.size(); ++i)
+      held_.emplace_back(schedule.rank_of_stage[i], static_cast<int>(i) % schedule.stages);
+    std::ranges::sort(held_);
+  }
 
   void check_rank(int rank) {
     const std::vector<Action>& actions = schedule_.ranks[rank];
@@ -44,12 +50,7 @@ class WholeStageCheck {
 
   static std::string text(int number) { return std::to_string(number); }
   bool exists(const Action& action) const { return action.stage >= 0 && action.stage < schedule_.stages; }
-  bool holds(int rank, int stage) const {
-    for (int replica = 0; replica < schedule_.replicas(); ++replica) {
-      if (schedule_.rank_of_stage[replica * schedule_.stages + stage] == rank) return true;
-    }
-    return false;
-  }
+  bool holds(int rank, int stage) const { return std::ranges::binary_search(held_, std::pair(rank, stage)); }
   void complain(const Place& step, const std::string& reason) {
     report_.add(describe_position(schedule_, step) + ": " + reason);
   }
@@ -92,20 +93,21 @@ class WholeStageCheck {
   const Schedule& schedule_;
   CheckReport& report_;
   std::vector<StageState> stages_;
+  std::vector<std::pair<int, int>> held_;  ///< each rank with each stage that it holds, ascending
 };
 
-// Every rank that holds the stage takes part in each operation.
+// Every rank that holds the stage takes part in each operation; names the first one that does not.
 void check_participants(const Schedule& schedule, CheckReport& report) {
   const Collectives collectives(schedule);
   for (const Collectives::Operation& operation : collectives.operations()) {
-    const std::vector<int> ranks = ranks_of_stage(schedule, operation.stage);
-    const auto begins = std::ranges::find_if(operation.begun_at, [](const Place& place) { return place.rank >= 0; });
-    for (std::size_t i = 0; i < ranks.size() && begins != operation.begun_at.end(); ++i) {
-      if (operation.begun_at[i].rank >= 0) continue;
-      report.add(describe_position(schedule, *begins) + ": rank " + std::to_string(ranks[i]) + " holds stage " +
-                 std::to_string(operation.stage) + " as well and takes no part" +
-                 (operation.number == 0 ? "" : ": it has " + std::to_string(operation.number) + " UNSHARD of it"));
-    }
+    const std::vector<int>& ranks = collectives.ranks_of(operation);
+    const std::vector<Place>& begun = operation.begun_at;
+    if (begun.size() == ranks.size()) continue;
+    std::size_t missing = 0;
+    while (missing < begun.size() && begun[missing].rank == ranks[missing]) ++missing;
+    report.add(describe_position(schedule, begun.front()) + ": rank " + std::to_string(ranks[missing]) +
+               " holds stage " + std::to_string(operation.stage) + " as well and takes no part" +
+               (operation.number == 0 ? "" : ": it has " + std::to_string(operation.number) + " UNSHARD of it"));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "runtime/schedule/check/buffers.h"
 #include "runtime/schedule/check/needs.h"
@@ -27,6 +28,8 @@ class Player {
       runnable_.push_back(static_cast<int>(rank));
     }
     first_waiter_.assign(action_count(schedule), -1);
+    for (const Collectives::Operation& operation : collectives_.operations())
+      operations_.push_back({.missing = collectives_.ranks_of(operation).size()});
     order_.reserve(first_waiter_.size());
     if (sends.buffers > 0 && sends.buffers < SendModel::kUnlimited) buffers_.emplace(schedule, graph, sends.buffers);
   }
@@ -57,10 +60,16 @@ class Player {
     int position = 0;             // the action it is at, or the first of the group it is at
     int member = 0;               // the action of that group whose needs are examined
     int needs = 0;                // how many of that action's needs are met
-    int next_waiter = -1;         // the next rank that waits for the same action
+    int next_waiter = -1;         // the next rank that waits for the same action or operation
     bool sending = false;         // the SEND it is at has begun
     bool waits_for_post = false;  // it only lacks the receive of its message to continue
+    int operation = -1;           // it waits for the end of this one; -1: for the action below
     Awaited waits_for;
+  };
+
+  struct OperationState {
+    std::size_t missing = 0;  // the ranks that have not begun it
+    int first_waiter = -1;    // the first rank that waits for its end, or -1
   };
 
   const std::vector<Action>& list(int rank) const { return schedule_.ranks[rank]; }
@@ -113,7 +122,7 @@ class Player {
   bool needs_met(int rank, int end) {
     RankState& state = states_[rank];
     for (; state.member < end; ++state.member, state.needs = 0) {
-      if (!is_begun_everywhere(rank, collectives_.needed_by(rank, state.member))) return false;
+      if (!has_ended(rank, collectives_.needed_by(rank, state.member))) return false;
       if (!acts(rank, state.member)) continue;
       const Action& action = list(rank)[state.member];
       const int count = static_cast<int>(needs_.count(action));
@@ -128,19 +137,20 @@ class Player {
     return true;
   }
 
-  // Otherwise `rank` waits for the first rank that has not begun the operation.
-  bool is_begun_everywhere(int rank, int number) {
-    if (number < 0) return true;
-    const Collectives::Operation& operation = collectives_.operations()[number];
-    const std::vector<int> ranks = ranks_of_stage(schedule_, operation.stage);
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const Place& begun = operation.begun_at[i];
-      if (is_done(begun)) continue;
-      states_[rank].waits_for = {{operation.stage, operation.type, kNoMicrobatch}, {ranks[i], begun.position}};
-      wait(rank);
-      return false;
+  // Otherwise `rank` waits until all ranks have begun the operation.
+  bool has_ended(int rank, int number) {
+    if (number < 0 || operations_[number].missing == 0) return true;
+    states_[rank].operation = number;
+    states_[rank].next_waiter = std::exchange(operations_[number].first_waiter, rank);
+    return false;
+  }
+
+  void begin_operation(int number) {
+    if (number < 0 || --operations_[number].missing > 0) return;
+    for (int rank = operations_[number].first_waiter; rank >= 0; rank = states_[rank].next_waiter) {
+      states_[rank].operation = -1;
+      runnable_.push_back(rank);
     }
-    return true;
   }
 
   void begin_send(int rank) {
@@ -182,6 +192,7 @@ class Player {
     for (int position = begin; position < end && !begun; ++position) {
       order_.push_back({rank, position});
       wake_waiters(state.offset + position);
+      begin_operation(collectives_.begun_by(rank, position));
       if (is_receive(list(rank)[position].type) && acts(rank, position)) post(rank, list(rank)[position]);
     }
   }
@@ -221,6 +232,21 @@ class Player {
     for (int rank = first_waiter_[action]; rank >= 0; rank = states_[rank].next_waiter) runnable_.push_back(rank);
   }
 
+  // What a blocked rank waits for; of an operation, the first rank that has not begun it.
+  Awaited waited_for(int rank) const {
+    const RankState& state = states_[rank];
+    if (state.operation < 0) return state.waits_for;
+    const Collectives::Operation& operation = collectives_.operations()[state.operation];
+    Awaited first{{operation.stage, operation.type, kNoMicrobatch}, {}};
+    auto begun = operation.begun_at.begin();
+    for (const int holder : collectives_.ranks_of(operation)) {
+      first.place = {holder, -1};
+      if (begun != operation.begun_at.end() && begun->rank == holder) first.place = *begun++;
+      if (!is_done(first.place)) break;
+    }
+    return first;
+  }
+
   // Follows the waiting ranks from a blocked one, until an action that no rank executes or a rank seen before.
   std::string explain(int rank) const {
     std::vector<int> chain;
@@ -229,7 +255,7 @@ class Player {
     while (!missing && !met[rank]) {
       met[rank] = true;
       chain.push_back(rank);
-      const Place& place = states_[rank].waits_for.place;
+      const Place place = waited_for(rank).place;
       missing = place.position < 0;
       if (!missing) rank = place.rank;
     }
@@ -243,7 +269,7 @@ class Player {
 
   std::string explain_one(int rank) const {
     const RankState& state = states_[rank];
-    const auto& [action, place] = state.waits_for;
+    const auto [action, place] = waited_for(rank);
     const std::string other = "rank " + std::to_string(place.rank);
     const int position = place.position;
     std::string text = describe_position(schedule_, {rank, state.waits_for_post ? state.position : state.member});
@@ -264,7 +290,8 @@ class Player {
   const Collectives collectives_;
   std::optional<Buffers> buffers_;
   std::vector<RankState> states_;
-  std::vector<int> first_waiter_;  // by action: the first rank that waits for it, or -1
+  std::vector<OperationState> operations_;  // indexed as Collectives::operations()
+  std::vector<int> first_waiter_;           // by action: the first rank that waits for it, or -1
   std::deque<int> runnable_;
   std::vector<Place> order_;
 };

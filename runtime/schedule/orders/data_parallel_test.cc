@@ -86,6 +86,57 @@ TEST(DataParallel, OperationsAreCountedByStage) {
   EXPECT_GT(of_stage_0, 1) << "gathered again for the backward";
 }
 
+// `replicas` ranks with one stage, whose gradients they sum.
+Schedule many_ranks(int replicas) {
+  Schedule mesh = data_parallel(make_schedule("gpipe", 1, 1), replicas);
+  for (std::vector<Action>& actions : mesh.ranks) {
+    actions.push_back({0, ActionType::REDUCE_GRAD, kNoMicrobatch});
+    actions.push_back({0, ActionType::WAIT_REDUCE_GRAD, kNoMicrobatch});
+  }
+  return mesh;
+}
+
+// The cube of the number of ranks would be hours of steps, and its square gigabytes of places.
+TEST(DataParallel, ManyRanksAreCheckedInLinearTime) {
+  const int replicas = 1 << 15;
+  Schedule mesh = many_ranks(replicas);
+  EXPECT_EQ(violations(mesh, {}), std::vector<std::string>{});
+  for (int i = 0; i < replicas; ++i) mesh.ranks[0].push_back({0, ActionType::UNSHARD, kNoMicrobatch});
+  const Collectives collectives(mesh);
+  ASSERT_EQ(collectives.operations().size(), replicas + 1u);
+  EXPECT_EQ(collectives.ranks_of(collectives.operations()[0]).size(), static_cast<std::size_t>(replicas));
+  EXPECT_EQ(collectives.operations()[0].begun_at.size(), static_cast<std::size_t>(replicas));
+  EXPECT_EQ(collectives.operations()[1].begun_at, (std::vector<Place>{{0, 4}}));
+  EXPECT_FALSE(violations(mesh, {}).empty());
+}
+
+TEST(DataParallel, AnOperationEndsWithItsLastRankAndNamesTheFirstThatLacks) {
+  Schedule mesh = many_ranks(3);
+  mesh.ranks[1].resize(2);
+  EXPECT_EQ(deadlocks(mesh, {}, {}),
+            (std::vector<std::string>{"deadlock: rank 0, position 3 (0WAIT_REDUCE_GRAD) waits for 0REDUCE_GRAD, which "
+                                      "rank 1 never does"}));
+  mesh = many_ranks(3);
+  std::swap(mesh.ranks[2][2], mesh.ranks[2][3]);  // waits for nothing: it has begun nothing
+  EXPECT_EQ(deadlocks(mesh, {}, {}), std::vector<std::string>{});
+}
+
+// Of ranks that are not ascending, as the second replica of Chimera or DualPipe has them.
+TEST(DataParallel, AnOperationNamesItsActionsInTheOrderOfTheReplicas) {
+  const Schedule backwards{.name = "backwards",
+                           .stages = 1,
+                           .microbatches = 3,
+                           .rank_of_stage = {2, 0, 1},
+                           .ranks = {{{0, ActionType::F, 1}, {0, ActionType::UNSHARD, kNoMicrobatch}},
+                                     {{0, ActionType::F, 2}},
+                                     {{0, ActionType::UNSHARD, kNoMicrobatch}, {0, ActionType::F, 0}}},
+                           .replica_of_microbatch = {0, 1, 2}};
+  const Collectives collectives(backwards);
+  ASSERT_EQ(collectives.operations().size(), 1u);
+  EXPECT_EQ(collectives.ranks_of(collectives.operations()[0]), (std::vector<int>{2, 0, 1}));
+  EXPECT_EQ(collectives.operations()[0].begun_at, (std::vector<Place>{{2, 0}, {0, 1}}));
+}
+
 TEST(DataParallel, RefusesNumbersThatDoNotFit) {
   EXPECT_EQ(refusal([] { data_parallel(make_schedule("gpipe", 2, 2), 0); }),
             "data parallelism: 0 replicas given; at least 1 is needed");

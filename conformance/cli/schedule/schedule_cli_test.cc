@@ -37,6 +37,8 @@ TEST_F(ScheduleCli, BadInputEndsWithTwoAndOneLine) {
       {{"schedule", "1f1b", "--dialect", "2024"}, "a dialect is for files"},
       {{"schedule", "gpipe", "--group-size", "2"}, "group size"},
       {{"schedule", "1f1b", "--ranks", "0"}, "--ranks"},
+      {{"schedule", "gpipe", "--replicas", "65536", "--microbatches", "1024"},
+       "data parallelism: 65536 replicas x 4 stages x 1024 micro-batches; at most 134217728 are accepted"},
       {{"simulate"}, "shows the names"},
       {{"simulate", "stuck.csv"}, "stuck.csv"},
       {{"simulate", "late.csv"}, "stands before 0RECV_B0"},

@@ -1,10 +1,21 @@
 #include "runtime/schedule/orders/data_parallel.h"
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/schedule/orders/schedule_kinds.h"
 
 namespace plumbline::schedule {
+namespace {
+
+void require_room(int replicas, std::int64_t of_each, const std::string& what) {
+  if (of_each <= kMostForwards / replicas) return;
+  throw InputError("data parallelism: " + std::to_string(replicas) + " replicas x " + what + "; at most " +
+                   std::to_string(kMostForwards) + " are accepted");
+}
+
+}  // namespace
 
 Schedule data_parallel(const Schedule& one, int replicas) {
   if (replicas < 1)
@@ -12,6 +23,10 @@ Schedule data_parallel(const Schedule& one, int replicas) {
   if (const std::string problem = shape_problem(one); !problem.empty())
     throw InputError("schedule " + one.name + ": " + problem);
   if (replicas == 1) return one;
+  require_room(replicas, std::int64_t{one.stages} * one.microbatches,
+               std::to_string(one.stages) + " stages x " + std::to_string(one.microbatches) + " micro-batches");
+  const std::size_t copies = one.rank_of_stage.size();  // at least one on each rank
+  require_room(replicas, static_cast<std::int64_t>(copies), std::to_string(copies) + " copies of stages");
   const int ranks = static_cast<int>(one.ranks.size());
   Schedule all{one.name, one.stages, one.microbatches * replicas, {}, {}, {}};
   for (int copy = 0; copy < replicas; ++copy) {

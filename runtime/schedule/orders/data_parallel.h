@@ -11,7 +11,8 @@ namespace plumbline::schedule {
 
 /// `replicas` copies of `one`. Of P ranks and M micro-batches in `one`, copy d has the ranks from d * P and the
 /// micro-batches from d * M. A schedule of several replicas of the model, such as dualpipe, is copied with all of them.
-/// Throws InputError for replicas < 1 and for a misshapen schedule (shape_problem).
+/// Throws InputError for replicas < 1, for a misshapen schedule (shape_problem), and for a mesh with more stages x
+/// micro-batches, or more ranks with a copy of a stage, than kMostForwards.
 Schedule data_parallel(const Schedule& one, int replicas);
 
 /// The part of a mesh that one replica has: `whole` / `replicas`. Throws InputError, one line, if that is no whole

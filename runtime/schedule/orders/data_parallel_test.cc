@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/collectives.h"
@@ -140,6 +141,16 @@ TEST(DataParallel, AnOperationNamesItsActionsInTheOrderOfTheReplicas) {
 TEST(DataParallel, RefusesNumbersThatDoNotFit) {
   EXPECT_EQ(refusal([] { data_parallel(make_schedule("gpipe", 2, 2), 0); }),
             "data parallelism: 0 replicas given; at least 1 is needed");
+  const int most = std::numeric_limits<int>::max();
+  EXPECT_EQ(refusal([&] { data_parallel(make_schedule("gpipe", 1, 1), most); }),
+            "data parallelism: 2147483647 replicas x 1 stages x 1 micro-batches; at most 134217728 are accepted");
+  EXPECT_EQ(refusal([] { data_parallel(make_schedule("gpipe", 4, 1024), 65536); }),
+            "data parallelism: 65536 replicas x 4 stages x 1024 micro-batches; at most 134217728 are accepted");
+  Schedule sparse = make_schedule("gpipe", 1, 1);
+  sparse.replica_of_microbatch = {1023};
+  sparse.rank_of_stage.assign(1024, 0);
+  EXPECT_EQ(refusal([&] { data_parallel(sparse, 1 << 18); }),
+            "data parallelism: 262144 replicas x 1024 copies of stages; at most 134217728 are accepted");
   EXPECT_EQ(refusal([] { part_of_replica(5, 2, "micro-batches"); }),
             "5 micro-batches cannot be divided among 2 data-parallel replicas; a multiple of 2 is needed");
   EXPECT_EQ(part_of_replica(6, 2, "ranks"), 3);

@@ -204,9 +204,6 @@ const ScheduleKind kKinds[] = {
      .make = forward_only},
 };
 
-// Positions are int, and no realistic request exceeds this.
-constexpr std::int64_t kMostForwards = std::int64_t{1} << 27;
-
 // The names are ASCII.
 bool is_same_name(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };

@@ -6,6 +6,7 @@
 // ascending micro-batch unless the kind's summary states otherwise: floating-point sums depend on that order.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,8 +72,12 @@ const ScheduleKind* find_schedule_kind(std::string_view name);
 /// The kind of that name. Throws InputError, one line that lists the names, if there is none.
 const ScheduleKind& schedule_kind(std::string_view name);
 
-/// Makes a compute schedule. Throws InputError, one line, for an unknown name, for numbers below 1, for more than 2^27
-/// stages x micro-batches, for fields that the schedule does not use, and for numbers that its generator refuses.
+/// The most stages x micro-batches of a schedule that is generated: positions are int, and no realistic request exceeds
+/// this.
+inline constexpr std::int64_t kMostForwards = std::int64_t{1} << 27;
+
+/// Makes a compute schedule. Throws InputError, one line, for an unknown name, for numbers below 1, for more than
+/// kMostForwards, for fields that the schedule does not use, and for numbers that its generator refuses.
 Schedule make_schedule(const ScheduleRequest& request);
 
 /// The same with defaults for all other fields.

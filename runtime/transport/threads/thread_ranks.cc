@@ -73,7 +73,15 @@ void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body, cu
   {
     std::vector<std::jthread> threads;
     for (auto& transport : transports) {
-      threads.emplace_back([&transport, &body, &failure] { run_one(*transport, body, failure); });
+      try {
+        threads.emplace_back([&transport, &body, &failure] { run_one(*transport, body, failure); });
+      } catch (const std::exception& error) {
+        // The ranks that have started would wait for this one.
+        const std::string reason = std::string("its thread cannot be started: ") + error.what();
+        failure.record(transport->rank(), std::make_exception_ptr(Error(reason)), false);
+        transport->abort(reason);
+        break;
+      }
     }
   }
   failure.rethrow();

@@ -24,9 +24,9 @@ class DeviceCopies;
 std::vector<std::unique_ptr<Transport>> make_thread_transports(int ranks, cuda::DeviceCopies* copies = nullptr);
 
 /// Runs `body` on `ranks` threads, each with its own endpoint, and returns when all threads have ended. A rank that
-/// throws aborts the others. Rethrows the first exception that is not a PeerError: an InputError or TimeoutError with
-/// its type, any other exception as Error, with the rank in its text. If all exceptions are PeerErrors, rethrows the
-/// first of them.
+/// throws aborts the others, and so does one whose thread cannot be started. Rethrows the first exception that is not a
+/// PeerError: an InputError or TimeoutError with its type, any other exception as Error, with the rank in its text. If
+/// all exceptions are PeerErrors, rethrows the first of them.
 void run_thread_ranks(int ranks, const std::function<void(Transport&)>& body, cuda::DeviceCopies* copies = nullptr);
 
 }  // namespace plumbline::transport

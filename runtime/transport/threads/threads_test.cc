@@ -1,6 +1,7 @@
 #include "runtime/transport/threads/threads.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <string>
 #include <thread>
@@ -125,6 +126,36 @@ TEST(RunThreadRanks, TheFirstReasonIsThrownWithItsTypeAndRank) {
   EXPECT_EQ(failure<Error>([&] { run(Error("rank 10 is missing")); }), "rank 1: rank 10 is missing");
   EXPECT_EQ(failure<Error>([&] { run(std::runtime_error("out of luck")); }), "rank 1: out of luck");
   EXPECT_EQ(failure<Error>([&] { run(42); }), "rank 1: an exception that is not a std::exception");
+}
+
+/// Threads that are started from now on ask for a stack that no address space has.
+void let_no_thread_start() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t{1} << 60);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(RunThreadRanks, AThreadThatCannotBeStartedStopsTheOthers) {
+  constexpr int kRanks = 1000;  // the first one runs before the last one is started
+  pthread_attr_t before;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  const Deadline deadline = limit();
+  const std::string said = failure<Error>([&] {
+    run_thread_ranks(kRanks, [&](Transport& transport) {
+      if (transport.rank() == kRanks - 1) return transport.abort("all have started");
+      if (transport.rank() == 0) let_no_thread_start();
+      char byte = 0;
+      Request request = transport.irecv(&byte, 1, kRanks - 1, 0);
+      transport.wait(request, deadline, "never sent");
+    });
+  });
+  pthread_setattr_default_np(&before);
+  pthread_attr_destroy(&before);
+  if (said.ends_with(": all have started")) GTEST_SKIP() << "rank 0 came too late";
+  EXPECT_NE(said.find(": its thread cannot be started: "), std::string::npos) << said;
+  EXPECT_FALSE(deadline.passed()) << "ended by the deadline, not by the abort";
 }
 
 TEST(RunThreadRanks, AnAbortWithoutAnotherReasonIsAPeerError) {

@@ -15,6 +15,7 @@
 // their deadlines.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +28,10 @@ namespace plumbline::transport {
 
 using Clock = std::chrono::steady_clock;
 
-/// A limit that a user gave in seconds; may have a fraction.
+/// A limit that a user gave in seconds; may have a fraction. At most 1e9 s, 31 years: the clock counts to 9.2e9 s, so
+/// that several times the limit can still be represented.
 inline Clock::duration from_seconds(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e9)));
 }
 
 /// The point in time at which a wait fails, and the limit from which it was computed (for the text of the error).

@@ -1,30 +1,10 @@
 #include "runtime/schedule/simulation/awaited.h"
 
 #include <algorithm>
+#include <span>
 
 namespace plumbline::schedule {
 namespace {
-
-// True when no member of the group needs another one, and the list does not end within it.
-bool is_sound_group(const std::vector<Action>& actions, std::size_t begin, std::size_t end, const StageGraph& graph) {
-  if (actions[end - 1].overlaps_next) return false;
-  const auto feeds = [&](const Action& made, const Action& user) {
-    if (made.microbatch != user.microbatch) return false;
-    if (made.stage == user.stage) return true;
-    const bool forward = made.type == ActionType::F;
-    if (forward != (user.type == ActionType::F) || made.type == ActionType::W || user.type == ActionType::W) {
-      return false;
-    }
-    const auto& users = forward ? graph.outputs(made.stage) : graph.inputs(made.stage);
-    return std::binary_search(users.begin(), users.end(), user.stage);
-  };
-  for (std::size_t i = begin; i < end; ++i) {
-    for (std::size_t j = i + 1; j < end; ++j) {
-      if (feeds(actions[i], actions[j])) return false;
-    }
-  }
-  return true;
-}
 
 // The actions of a stage and micro-batch seen so far.
 enum Seen : std::uint8_t { kSawForward = 1, kSawInput = 2, kSawWeight = 4 };
@@ -48,31 +28,39 @@ bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_
   const auto microbatches = static_cast<std::size_t>(compute.microbatches);
   std::vector<std::uint8_t> seen(compute.stages * microbatches);
   const auto at = [&](int stage, int microbatch) -> std::uint8_t& { return seen[stage * microbatches + microbatch]; };
+  const auto can_run = [&](const Action& action, int rank) {
+    const int stage = action.stage, m = action.microbatch;
+    const ActionType type = action.type;
+    if (!is_compute(type) || stage < 0 || stage >= compute.stages || m < 0 || m >= compute.microbatches) return false;
+    if (compute.rank_of(stage, m) != rank) return false;
+    const std::uint8_t before = type == ActionType::F   ? 0
+                                : type == ActionType::W ? kSawForward | kSawInput
+                                                        : kSawForward;
+    if ((at(stage, m) & before) != before) return false;
+    if (type == ActionType::W) return true;
+    const bool forward = type == ActionType::F;
+    for (int other : forward ? graph.inputs(stage) : graph.outputs(stage)) {
+      if (compute.rank_of(other, m) == rank && (at(other, m) & (forward ? kSawForward : kSawInput)) == 0) return false;
+    }
+    return true;
+  };
   for (std::size_t rank = 0; rank < compute.ranks.size(); ++rank) {
-    const std::vector<Action>& actions = compute.ranks[rank];
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      const Action& action = actions[i];
-      const bool begins_group = action.overlaps_next && (i == 0 || !actions[i - 1].overlaps_next);
-      if (begins_group && !is_sound_group(actions, i, group_end(actions, i), graph)) return false;
-      const int stage = action.stage, m = action.microbatch;
-      const ActionType type = action.type;
-      if (!is_compute(type) && (is_offload(type) || !has_microbatch(type)) && !action.overlaps_next && !begins_group)
-        continue;
-      if (!is_compute(type) || stage < 0 || stage >= compute.stages || m < 0 || m >= compute.microbatches) return false;
-      const auto here = [&](int other) { return compute.rank_of(other, m) == static_cast<int>(rank); };
-      std::uint8_t& mine = at(stage, m);
-      const std::uint8_t made = makes(type);
-      const std::uint8_t before = type == ActionType::F   ? 0
-                                  : type == ActionType::W ? kSawForward | kSawInput
-                                                          : kSawForward;
-      if (!here(stage) || (mine & made) != 0 || (mine & before) != before) return false;
-      const bool forward = type == ActionType::F;
-      if (type != ActionType::W) {
-        for (int other : forward ? graph.inputs(stage) : graph.outputs(stage)) {
-          if (here(other) && (at(other, m) & (forward ? kSawForward : kSawInput)) == 0) return false;
-        }
+    const std::span<const Action> actions(compute.ranks[rank]);
+    for (std::size_t begin = 0, end = 0; begin < actions.size(); begin = end) {
+      end = group_end(actions, begin);
+      const std::span<const Action> entry = actions.subspan(begin, end - begin);
+      if (entry.back().overlaps_next) return false;
+      if (entry.size() == 1 && (is_offload(entry[0].type) || !has_microbatch(entry[0].type))) continue;
+      // No member of a group sees what another one makes.
+      for (const Action& action : entry) {
+        if (!can_run(action, static_cast<int>(rank))) return false;
       }
-      mine |= made;
+      for (const Action& action : entry) {
+        std::uint8_t& mine = at(action.stage, action.microbatch);
+        const std::uint8_t made = makes(action.type);
+        if ((mine & made) != 0) return false;
+        mine |= made;
+      }
     }
   }
   const std::uint8_t all = forward_only ? kSawForward : kSawForward | kSawInput | kSawWeight;

@@ -11,7 +11,8 @@ namespace plumbline::schedule {
 /// Whether every stage and micro-batch has exactly one F and one B (or one I and one W; no backward if forward_only),
 /// on its rank, after the producers of its inputs on that rank, and groups end before the list does and have no members
 /// that need one another. For a compute schedule of valid shape, true if and only if violations() finds nothing but
-/// deadlocks. Ignores OFFLOAD, RELOAD and actions of whole stages. Takes one byte per stage and micro-batch.
+/// deadlocks. Ignores OFFLOAD, RELOAD and actions of whole stages outside of groups. Linear in the number of actions
+/// (times the edges at their stages); takes one byte per stage and micro-batch.
 bool is_complete(const Schedule& compute, const StageGraph& graph, bool forward_only);
 
 /// The messages from other ranks for which each F, B and I waits; an I counts as the B of its stage and micro-batch.

@@ -27,6 +27,7 @@ class ForwardingTransport : public Transport {
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override {
     return inner_.irecv(data, bytes, peer, tag);
   }
+  bool has_message(int peer, int64_t tag) override { return inner_.has_message(peer, tag); }
   bool test(Request& request) override { return inner_.test(request); }
   void wait(Request& request, const Deadline& deadline, const WaitContext& context) override {
     inner_.wait(request, deadline, context);

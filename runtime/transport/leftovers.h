@@ -20,10 +20,9 @@ class Leftovers : public ForwardingTransport {
   std::unique_ptr<AgreedTraffic> agree_on_traffic(const Traffic& traffic, const Deadline& deadline) override;
   Request irecv(void* data, size_t bytes, int peer, int64_t tag) override;
 
-  /// For each recorded source and tag, posts one more receive, tests it once, and withdraws it. Throws Error, which
-  /// names the source and the tag, if that receive is complete: this consumes the message, and the remaining tags are
-  /// not checked. Also throws as irecv() and test() do, such as Error for a message of another size. Clears the record
-  /// in every case. This rank must have no outstanding operation, since withdraw() drops all of them.
+  /// Throws Error, which names the source and the tag, if a message of a recorded source and tag is there for which no
+  /// receive was posted: this takes the message, and the remaining tags are not checked. Also throws as has_message(),
+  /// irecv() and wait() do, such as Error for a message of another size. Clears the record in every case.
   ///
   /// A message that has not arrived yet is not found. Call this after a barrier of all ranks: then every message has
   /// arrived in practice, though MPI does not guarantee it.

@@ -146,6 +146,10 @@ class Transport {
   /// request is complete. Throws as isend() does.
   virtual Request irecv(void* data, size_t bytes, int peer, int64_t tag) = 0;
 
+  /// Whether a message from `peer` with this tag is there for which no receive was posted. Leaves it there. Never
+  /// blocks. Throws Error for a peer or a tag out of range, and as test() does.
+  virtual bool has_message(int peer, int64_t tag) = 0;
+
   /// Returns whether the operation is complete and, if so, empties the request; true for an empty request. Never
   /// blocks. Throws as `wait` does, except TimeoutError.
   virtual bool test(Request& request) = 0;

@@ -117,6 +117,30 @@ TEST(Transport, TestCompletesWithoutWait) {
   });
 }
 
+TEST(Transport, AMessageWithoutAReceiveIsThereAndStays) {
+  with_ranks(2, [](Transport& transport) {
+    const std::vector<uint8_t> small = contents(64, 1), large = contents(1 << 20, 2);
+    if (transport.rank() == 0) {
+      std::vector<Request> requests = {transport.isend(small.data(), small.size(), 1, 3),
+                                       transport.isend(large.data(), large.size(), 1, 4)};
+      send(transport, contents(1, 3), 1, 9);
+      for (Request& request : requests) transport.wait(request, test_limit(), "sent before");
+      return;
+    }
+    receive(transport, 1, 0, 9);  // does not overtake the others
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_TRUE(transport.has_message(0, 3));
+      EXPECT_TRUE(transport.has_message(0, 4));
+      EXPECT_FALSE(transport.has_message(0, 5));
+      EXPECT_FALSE(transport.has_message(1, 3));
+    }
+    EXPECT_TRUE(receive(transport, small.size(), 0, 3) == small);
+    EXPECT_TRUE(receive(transport, large.size(), 0, 4) == large);
+    EXPECT_FALSE(transport.has_message(0, 3));
+    EXPECT_FALSE(transport.has_message(0, 4));
+  });
+}
+
 TEST(Transport, ARankMaySendToItself) {
   with_ranks(2, [](Transport& transport) {
     for (size_t bytes : {0ul, 100ul, 1ul << 20}) {

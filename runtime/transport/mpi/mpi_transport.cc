@@ -112,6 +112,12 @@ class MpiTransport final : public Transport {
     return request;
   }
 
+  bool has_message(int peer, int64_t tag) override {
+    check_operation(*this, Direction::Receive, peer, tag);
+    take_arrivals();
+    return mailbox_.find(Direction::Send, peer, tag) != nullptr;
+  }
+
   bool test(Request& request) override {
     if (request.empty()) return true;
     MpiOperation& operation = pool_.at(request, rank_);

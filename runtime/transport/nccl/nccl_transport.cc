@@ -164,6 +164,11 @@ class NcclTransport final : public Transport {
     });
   }
 
+  /// Of messages over the control transport: NCCL sends none before its receive is posted.
+  bool has_message(int peer, int64_t tag) override {
+    return guarded([&] { return control_.has_message(peer, tag); });
+  }
+
   bool test(Request& request) override {
     if (request.empty()) return true;
     Requested& operation = operations_.at(request, rank());

@@ -27,6 +27,12 @@ void Mailbox::post(PostedOperation& operation) {
   ++posted_;
 }
 
+PostedOperation* Mailbox::find(Direction direction, int source, int64_t tag) {
+  for (PostedOperation* at = bucket_of(source, tag).head; at != nullptr; at = at->next)
+    if (at->source == source && at->tag == tag && at->direction == direction) return at;
+  return nullptr;
+}
+
 PostedOperation* Mailbox::take(Direction direction, int source, int64_t tag) {
   Bucket& bucket = bucket_of(source, tag);
   PostedOperation* previous = nullptr;

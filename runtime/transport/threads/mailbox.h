@@ -48,6 +48,9 @@ class Mailbox {
   /// taken or removed.
   void post(PostedOperation& operation);
 
+  /// Returns the oldest operation with this direction, source and tag; null if there is none.
+  PostedOperation* find(Direction direction, int source, int64_t tag);
+
   /// Removes and returns the oldest operation with this direction, source and tag; null if there is none.
   PostedOperation* take(Direction direction, int source, int64_t tag);
 

@@ -50,7 +50,9 @@ TEST(Mailbox, MatchesAListUnderRandomUse) {
       }
       // As the transport does: an operation is posted only if it does not meet its counterpart.
       const Direction other = direction == Direction::Send ? Direction::Receive : Direction::Send;
+      PostedOperation* const found = mailbox.find(other, source, tag);
       PostedOperation* expected = oracle.take(other, source, tag);
+      ASSERT_EQ(found, expected) << "step " << step;
       ASSERT_EQ(mailbox.take(other, source, tag), expected) << "step " << step;
       if (expected != nullptr) continue;
       PostedOperation& operation = operations.emplace_back();

@@ -93,6 +93,13 @@ class ThreadTransport final : public Transport {
     return arrived == bytes && mark.empty() ? Request() : ended(transfer, arrived, mark);
   }
 
+  bool has_message(int peer, int64_t tag) override {
+    check_operation(*this, Direction::Receive, peer, tag);
+    throw_if_aborted();
+    std::lock_guard lock(self_.mutex);
+    return self_.mailbox.find(Direction::Send, peer, tag) != nullptr;
+  }
+
   bool test(Request& request) override {
     throw_if_aborted();
     if (request.empty()) return true;

@@ -154,7 +154,8 @@ int run_under_launcher(const ProgramOptions& options, int ranks, const std::stri
   process.argv.insert(process.argv.end(), argv.begin(), argv.end());
   process.environment = conformance::rank_environment();
   conformance::end_children_on_signals();
-  process.silence_timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * (120 + 2 * options.timeout_seconds)));
+  process.silence_timeout =
+      std::chrono::duration_cast<std::chrono::milliseconds>(transport::from_seconds(120 + 2 * options.timeout_seconds));
   process.on_output = [&](std::string_view piece, const auto&) { out << piece << std::flush; };
   const conformance::ProcessResult ended = conformance::run_process(process);
   if (!ended.could_not_start.empty()) throw Error(ended.could_not_start);

@@ -115,7 +115,8 @@ std::string name_of_program(const std::string& program) {
 }
 
 std::chrono::milliseconds seconds(double value) {
-  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * value)));
+  // At most 31 years, as transport::from_seconds(): nanoseconds can be counted.
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(1000 * std::min(value, 1e9))));
 }
 
 /// Replaces the placeholders in `word`. Returns whether all of them have a value for this verb.

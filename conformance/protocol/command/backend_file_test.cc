@@ -171,6 +171,11 @@ TEST(BackendCommand, IsSplitAsAShellDoes) {
   EXPECT_THROW(read_backend("nowhere.toml"), InputError);
 }
 
+TEST(BackendCommand, TheRuntimeHasDeadlinesForATimeoutOfAnyLength) {
+  EXPECT_EQ(runtime_backend("plumbline", 5).silence, 70s);
+  EXPECT_EQ(runtime_backend("plumbline", 1e300).silence, 1'000'000'000s);
+}
+
 TEST(BackendCommand, AFileIsRead) {
   const TemporaryFolder folder;
   const std::string file = (folder / "my backend.toml").string();

@@ -1,3 +1,4 @@
+#include <map>
 #include <optional>
 
 #include "runtime/schedule/lowering/entries.h"
@@ -8,15 +9,14 @@ namespace {
 
 using enum ActionType;
 
-// The number of micro-batches of each stage, over all its replicas, that this rank executes.
-std::vector<int> microbatches_by_stage(const Schedule& schedule, int rank) {
+// By rank: the number of micro-batches of each of its stages, over all their replicas, that it executes.
+std::vector<std::map<int, int>> microbatches_by_stage(const Schedule& schedule) {
   std::vector<int> of_replica(schedule.replicas());
   if (schedule.replica_of_microbatch.empty()) of_replica[0] = schedule.microbatches;
   for (int replica : schedule.replica_of_microbatch) ++of_replica[replica];
-  std::vector<int> counts(schedule.stages);
-  for (std::size_t i = 0; i < schedule.rank_of_stage.size(); ++i) {
-    if (schedule.rank_of_stage[i] == rank) counts[i % schedule.stages] += of_replica[i / schedule.stages];
-  }
+  std::vector<std::map<int, int>> counts(schedule.ranks.size());
+  for (std::size_t i = 0; i < schedule.rank_of_stage.size(); ++i)
+    counts[schedule.rank_of_stage[i]][static_cast<int>(i) % schedule.stages] += of_replica[i / schedule.stages];
   return counts;
 }
 
@@ -25,8 +25,9 @@ std::vector<int> microbatches_by_stage(const Schedule& schedule, int rank) {
 Schedule add_reduce_grad(const Schedule& schedule, bool defer_wait) {
   require_in_place(schedule);
   Schedule result = schedule;
+  std::vector<std::map<int, int>> missing_by_rank = microbatches_by_stage(schedule);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    std::vector<int> missing = microbatches_by_stage(schedule, static_cast<int>(rank));
+    std::map<int, int>& missing = missing_by_rank[rank];
     std::vector<Action> actions;
     std::optional<Action> pending;
     for_each_entry(schedule.ranks[rank], [&](Entry entry) {

@@ -89,12 +89,7 @@ TEST(DataParallel, OperationsAreCountedByStage) {
 
 // `replicas` ranks with one stage, whose gradients they sum.
 Schedule many_ranks(int replicas) {
-  Schedule mesh = data_parallel(make_schedule("gpipe", 1, 1), replicas);
-  for (std::vector<Action>& actions : mesh.ranks) {
-    actions.push_back({0, ActionType::REDUCE_GRAD, kNoMicrobatch});
-    actions.push_back({0, ActionType::WAIT_REDUCE_GRAD, kNoMicrobatch});
-  }
-  return mesh;
+  return add_reduce_grad(data_parallel(make_schedule("gpipe", 1, 1), replicas), false);
 }
 
 // The cube of the number of ranks would be hours of steps, and its square gigabytes of places.

@@ -158,18 +158,29 @@ Results permutation(Arguments a, size_t dtype) {
 
 // --- layers ------------------------------------------------------------------------------------------------------
 
+/// How often a kernel fits into `padded` elements at steps of `stride`; its first and last element are `reach` apart.
+int64_t placements(int64_t padded, int64_t reach, int64_t stride) {
+  TORCH_CHECK(padded > reach, "the kernel is larger than its input");
+  return (padded - reach - 1) / stride + 1;
+}
+
+void check_stride(const Sizes& stride) {
+  for (const int64_t step : stride) TORCH_CHECK(step > 0, "a stride of ", step, "; strides are at least 1");
+}
+
 /// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 Results convolution(Arguments a) {
   const at::Tensor x = tensor(a[0]), weight = tensor(a[1]);
   const Sizes stride = a[3].toIntVector(), padding = a[4].toIntVector(), dilation = a[5].toIntVector(),
               output_padding = a[7].toIntVector();
   const bool transposed = a[6].toBool();
+  check_stride(stride);
   Sizes sizes = {x.size(0), transposed ? weight.size(1) * a[8].toInt() : weight.size(0)};
   for (int64_t d = 2; d < x.dim(); ++d) {
     const auto i = static_cast<size_t>(d - 2);
     const int64_t reach = entry(dilation, i) * (weight.size(d) - 1), pad = 2 * entry(padding, i), in = x.size(d);
     sizes.push_back(transposed ? (in - 1) * entry(stride, i) - pad + reach + entry(output_padding, i) + 1
-                               : (in + pad - reach - 1) / entry(stride, i) + 1);
+                               : placements(in + pad, reach, entry(stride, i)));
   }
   TORCH_CHECK(x.dim() == weight.dim(), "a weight of ", weight.dim(), " dimensions for an input of ", x.dim());
   const int64_t channels = transposed ? weight.size(0) : weight.size(1) * a[8].toInt();
@@ -278,10 +289,11 @@ Results im2col(Arguments a) {
   const at::Tensor x = tensor(a[0]);
   const Sizes kernel = a[1].toIntVector(), dilation = a[2].toIntVector(), padding = a[3].toIntVector(),
               stride = a[4].toIntVector();
+  check_stride(stride);
   int64_t blocks = 1;
   for (size_t i = 0; i < 2; ++i) {
     const int64_t in = x.size(x.dim() - 2 + static_cast<int64_t>(i));
-    blocks *= (in + 2 * entry(padding, i) - entry(dilation, i) * (entry(kernel, i) - 1) - 1) / entry(stride, i) + 1;
+    blocks *= placements(in + 2 * entry(padding, i), entry(dilation, i) * (entry(kernel, i) - 1), entry(stride, i));
   }
   Sizes sizes = {x.size(-3) * entry(kernel, 0) * entry(kernel, 1), blocks};
   if (x.dim() == 4) sizes.insert(sizes.begin(), x.size(0));

@@ -9,6 +9,7 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/capture/testing/meta_graphs.h"
+#include "runtime/testing/refusal.h"
 
 namespace plumbline::capture {
 namespace {
@@ -219,6 +220,38 @@ TEST(ShapeRules, EachGivesWhatTheCpuGives) {
   }
   for (detail::NamedShapeRule& builtin : detail::builtin_shape_rules()) add_shape_rule(builtin.op, builtin.rule);
   for (const std::string& op : unused) ADD_FAILURE() << "no expression uses the rule of " << op;
+}
+
+TEST(ShapeRules, WindowsThatTheCpuRefusesAreRefused) {
+  const at::Tensor image = at::zeros({1, 2, 3, 3}), large = at::zeros({1, 2, 4, 4}), small = at::zeros({2, 2, 2, 2});
+  const auto convolved = [](const Tensors& in) {
+    return Tensors{at::conv2d(in[0], in[1], {}, at::IntArrayRef{2, 2}, at::IntArrayRef{0, 0})};
+  };
+  const auto standing = [](const Tensors& in) {
+    return Tensors{at::conv2d(in[0], in[1], {}, at::IntArrayRef{0, 1}, at::IntArrayRef{0, 0})};
+  };
+  const auto transposed = [](const Tensors& in) {
+    return Tensors{at::conv_transpose2d(in[0], in[1], {}, at::IntArrayRef{0, 1})};
+  };
+  const auto columns = [](const Tensors& in) { return Tensors{at::im2col(in[0], {4, 4}, {1, 1}, {0, 0}, {2, 2})}; };
+  const auto standing_columns = [](const Tensors& in) {
+    return Tensors{at::im2col(in[0], {2, 2}, {1, 1}, {0, 0}, {0, 1})};
+  };
+  const std::vector<Expression> refused = {{"a kernel of 4 at steps of 2 on 3 pixels", {image, large}, convolved},
+                                           {"a convolution of stride 0", {image, small}, standing},
+                                           {"a transposed convolution of stride 0", {image, small}, transposed},
+                                           {"columns of 4 at steps of 2 on 3 pixels", {image}, columns},
+                                           {"columns of stride 0", {image}, standing_columns}};
+  const auto outcome = [](const Expression& expression, const Tensors& inputs) {
+    Tensors outputs;
+    return testing::failure<std::exception>([&] { captured(expression, inputs, outputs); });
+  };
+  for (const Expression& expression : refused) {
+    EXPECT_NE(outcome(expression, expression.inputs), "accepted") << expression.name << " on the CPU";
+    EXPECT_NE(outcome(expression, meta_like(expression.inputs)), "accepted") << expression.name << " on meta";
+  }
+  const Expression fitting = {"a kernel as large as its input", {at::zeros({1, 2, 4, 4}), large}, convolved};
+  EXPECT_EQ(outcome(fitting, meta_like(fitting.inputs)), "accepted");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/graph/io/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
@@ -274,11 +275,27 @@ class Reader {
     for (size_t i = 0; i < made.size(); ++i) results.push_back(result(made[i], *returns[i].type()));
     grad_enabled = place["grad_enabled"].boolean();
     autocast = region_or_none(place["autocast"]);
-    const auto graphs = place.find("branches");
-    if (!graphs) return read;
-    for (const JsonPlace& item : graphs->items(2))
-      branches.push_back(std::make_shared<const Graph>(Reader().read(item, /*format=*/false)));
+    if (op && op->operator_name().name == "plumbline::cond") {
+      read_branches(place, read);
+    } else if (const auto graphs = place.find("branches")) {
+      graphs->fail("no branches, which only plumbline::cond has");
+    }
     return read;
+  }
+
+  /// Two graphs that take the operands of `cond` and return its results.
+  static void read_branches(const JsonPlace& place, Node& cond) {
+    const Argument &predicate = cond.arguments[0], &operands = cond.arguments[1];
+    if (predicate.kind != Argument::Kind::Value) place["arguments"].items()[0].fail("a \"value\", the predicate");
+    if (operands.kind != Argument::Kind::TensorList || std::ranges::count(operands.values, kNoValue) > 0)
+      place["arguments"].items()[1].fail("\"tensors\", all of them values, the operands");
+    const Result& results = cond.results[0];
+    for (const JsonPlace& item : place["branches"].items(2)) {
+      Graph branch = Reader().read(item, /*format=*/false);
+      item["inputs"].items(operands.values.size());
+      if (results.is_list) item["outputs"].items(results.values.size());
+      cond.branches.push_back(std::make_shared<const Graph>(std::move(branch)));
+    }
   }
 
   Graph graph_;

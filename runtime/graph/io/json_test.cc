@@ -143,6 +143,46 @@ return %0
                        "j: nodes[0].results[0]: ", R"(a "list", as the operator returns Tensor[])");
 }
 
+TEST(Json, BranchesMatchTheirCond) {
+  const Json good = to_json(parse_graph(R"(input %0: f32[2] = "x"
+input %1: bool[] = "p"
+[%2: f32[2]] = plumbline::cond(%1, [%0, %0])
+then {
+  input %0: f32[2] = "a"
+  input %1: f32[2] = "b"
+  return %1
+}
+else {
+  input %0: f32[2] = "a"
+  input %1: f32[2] = "b"
+  return %0
+}
+return %2
+)"));
+  const auto with = [&](const char* pointer, const char* to) {
+    Json json = good;
+    json[Json::json_pointer(pointer)] = Json::parse(to);
+    return testing::refusal([&] { graph_from_json(JsonPlace(json, "j")); });
+  };
+  EXPECT_EQ(with("/outputs", "[2]"), "accepted") << "unchanged";
+  testing::expect_line(with("/nodes/0/arguments/1", R"({"tensors": [0, 0, 0]})"),
+                       "j: nodes[0].branches[0].inputs: ", "a list of 3");
+  testing::expect_line(with("/nodes/0/branches/1/inputs", R"([{"name": "a", "value": 0}])"),
+                       "j: nodes[0].branches[1].inputs: ", "a list of 2");
+  testing::expect_line(with("/nodes/0/branches/1/outputs", "[0, 1]"),
+                       "j: nodes[0].branches[1].outputs: ", "a list of 1");
+  testing::expect_line(with("/nodes/0/branches", "[]"), "j: nodes[0].branches: ", "a list of 2");
+  testing::expect_line(with("/nodes/0/arguments/0", R"({"constant": true})"),
+                       "j: nodes[0].arguments[0]: ", "a \"value\", the predicate");
+  for (const char* operands : {R"({"tensors": [0, null]})", R"({"value": 0})", R"({"optional_tensors": [0, 0]})"})
+    testing::expect_line(with("/nodes/0/arguments/1", operands),
+                         "j: nodes[0].arguments[1]: ", "\"tensors\", all of them values, the operands");
+  Json without = good;
+  without["nodes"][0].erase("branches");
+  testing::expect_line(testing::refusal([&] { graph_from_json(JsonPlace(without, "j")); }),
+                       "j: nodes[0]: ", "an object with \"branches\"");
+}
+
 TEST(Json, ErrorsNameThePlace) {
   const Graph graph = parse_graph(R"(input %0: f32[4] = "x"
 parameter %1: f32[4] = "w"
@@ -194,7 +234,7 @@ module "fc" "Linear" 0 1
       {"/nodes/0/results/0", "{}", "nodes[0].results[0]", "one kind of result"},
       {"/nodes/0/results/0", "{\"list\": [2]}", "nodes[0].results[0]", "a \"value\", as the operator returns Tensor"},
       {"/nodes/0/autocast", "1", "nodes[0].autocast", "an integer from 0 to 0"},
-      {"/nodes/0/branches", "[1]", "nodes[0].branches", "a list of 2"},
+      {"/nodes/0/branches", "[1]", "nodes[0].branches", "no branches, which only plumbline::cond has"},
       {"/nodes/0/arguments/0/value", "4", "j: ", "node 0 uses %4"},
       {"/outputs/0", "5", "outputs[0]", "an integer from 0 to 4"},
       {"/module_calls/0/end", "4", "module_calls[0].end", "an integer from 0 to 3"},

@@ -8,7 +8,9 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
+#include <string>
 
 #include "runtime/error.h"
 
@@ -17,6 +19,7 @@ namespace {
 
 // --- numbers that calls read from tensors, with the meaning of Python's operators (floor division rounds down, a
 // remainder has the sign of the divisor) --------------------------------------------------------------------------
+// But whole numbers have 64 bits, and a float divided by zero is infinite or NaN.
 
 bool is_whole(const c10::Scalar& a, const c10::Scalar& b) { return !a.isFloatingPoint() && !b.isFloatingPoint(); }
 
@@ -32,27 +35,62 @@ bool comparison(const c10::Scalar& a, const c10::Scalar& b, const Operation& ope
   return operation(a.toDouble(), b.toDouble());
 }
 
+[[noreturn]] void refuse_large(const char* operation) {
+  throw Error("the result of " + std::string(operation) + " does not fit into 64 bits");
+}
+
 int64_t floor_quotient(int64_t a, int64_t b) {
   if (b == 0) throw Error("integer division by zero");
+  if (b == -1 && a == std::numeric_limits<int64_t>::min()) refuse_large("plumbline::number_floordiv");
   const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+int64_t floor_remainder(int64_t a, int64_t b) {
+  if (b == 0) throw Error("integer division by zero");
+  if (b == -1) return 0;  // the processor has no quotient for the smallest number
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/// Follows the exact remainder: a / b may round up to the next whole number.
+double floor_quotient(double a, double b) {
+  if (b == 0) return a / b;
+  const double rest = std::fmod(a, b);
+  double quotient = (a - rest) / b;  // whole but for rounding
+  if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
+  const double below = std::floor(quotient);
+  return std::copysign(quotient - below > 0.5 ? below + 1 : below, a / b);
+}
+
+double floor_remainder(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(rest, b);
+  return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 c10::Scalar number_floordiv(const c10::Scalar& a, const c10::Scalar& b) {
-  if (is_whole(a, b)) return floor_quotient(a.toLong(), b.toLong());
-  return std::floor(a.toDouble() / b.toDouble());
+  return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return floor_quotient(x, y); });
 }
 
 c10::Scalar number_mod(const c10::Scalar& a, const c10::Scalar& b) {
-  if (is_whole(a, b)) return a.toLong() - floor_quotient(a.toLong(), b.toLong()) * b.toLong();
-  return a.toDouble() - std::floor(a.toDouble() / b.toDouble()) * b.toDouble();
+  return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return floor_remainder(x, y); });
+}
+
+/// By squaring: `exponent`, which is not negative, may be any.
+int64_t whole_power(int64_t base, int64_t exponent) {
+  int64_t power = 1;
+  while (true) {
+    if (exponent % 2 == 1 && __builtin_mul_overflow(power, base, &power)) refuse_large("plumbline::number_pow");
+    exponent /= 2;
+    if (exponent == 0) return power;
+    if (__builtin_mul_overflow(base, base, &base)) refuse_large("plumbline::number_pow");
+  }
 }
 
 c10::Scalar number_pow(const c10::Scalar& a, const c10::Scalar& b) {
   if (!is_whole(a, b) || b.toLong() < 0) return std::pow(a.toDouble(), b.toDouble());
-  int64_t power = 1;
-  for (int64_t i = 0; i < b.toLong(); ++i) power *= a.toLong();
-  return power;
+  return whole_power(a.toLong(), b.toLong());
 }
 
 // --- the default random generator, for a micro-batch whose stages draw one after the other as the whole model would --

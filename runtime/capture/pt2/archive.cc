@@ -182,8 +182,8 @@ at::Tensor TensorFolder::load(const std::string& name) {
     archive_.refuse(what + ": " + json_reason(error));
   } catch (const InputError&) {
     throw;
-  } catch (const Error& error) {
-    archive_.refuse(what + ": " + error.what());
+  } catch (const std::exception& error) {
+    archive_.refuse(what + ": " + graph::error_line(error));
   }
 }
 

@@ -121,6 +121,13 @@ TEST(Archive, TensorsMustFitTheirPayload) {
                 }
               }),
               "tensor 'middle.weight' has sizes, strides or an offset that no tensor can have");
+  EXPECT_SAYS(with([](auto& item, Entries&) {
+                item["tensor_meta"]["sizes"] =
+                    nlohmann::json::parse(R"([{"as_int": 0}, {"as_int": 1099511627776}, {"as_int": 1099511627776}])");
+                item["tensor_meta"]["strides"] =
+                    nlohmann::json::parse(R"([{"as_int": 1}, {"as_int": 1}, {"as_int": 1}])");
+              }),
+              "tensor 'middle.weight' has sizes, strides or an offset that no tensor can have");
   EXPECT_SAYS(with([](auto& item, Entries&) { item["tensor_meta"]["dtype"] = 99; }), "element type 99");
   EXPECT_SAYS(with([](auto& item, Entries&) {
                 item["tensor_meta"]["dtype"] = 4;

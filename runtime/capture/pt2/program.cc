@@ -8,6 +8,7 @@
 #include "runtime/capture/pt2/sample_inputs.h"
 #include "runtime/capture/pt2/tree_spec.h"
 #include "runtime/error.h"
+#include "runtime/graph/error_text.h"
 #include "runtime/io/json_place.h"
 #include "runtime/text/in_quotes.h"
 #include "runtime/text/one_line.h"
@@ -40,8 +41,8 @@ class Loader {
       const std::string text = error.what();
       if (text.starts_with(archive_.file())) throw;
       archive_.refuse(text);
-    } catch (const Error& error) {
-      archive_.refuse(error.what());
+    } catch (const std::exception& error) {
+      archive_.refuse(graph::error_line(error));
     }
     return std::move(program_);
   }
@@ -97,9 +98,11 @@ class Loader {
       add_user_input(spec.at("arg"), source, sample);
       ++leaf_;
     } else if (kind == "constant_input") {
-      const json& value = spec.at("value");
+      const pt2::Lookup no_values = [](const std::string& name) -> pt2::Meaning {
+        throw Error("a constant input names the value " + in_quotes(name) + "; expected a constant");
+      };
       names_[spec.at("name").get<std::string>()] = {Binding::Kind::Constant, graph::kNoValue,
-                                                    pt2::plain_meaning(value, {}).constant};
+                                                    pt2::plain_meaning(spec.at("value"), no_values).constant};
       ++leaf_;
     } else {
       archive_.refuse("the program takes a " + kind + ", which is not supported; expected parameters, buffers, " +

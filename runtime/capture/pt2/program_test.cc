@@ -189,6 +189,25 @@ TEST(Program, KeywordInputsAndConstantsInBothDirections) {
   EXPECT_EQ(program.graph.outputs[3], graph::kNoValue) << "a constant keeps its number";
 }
 
+TEST(Program, ConstantInputsAreConstants) {
+  Entries entries = entries_of(testdata("keywords") / "model.pt2");
+  const json model = json::parse(entries["models/model.json"]);
+  const TemporaryFolder folder;
+  const auto with = [&](const char* value) {
+    json changed = model;
+    for (json& spec : changed["graph_module"]["signature"]["input_specs"])
+      if (spec.contains("constant_input")) spec["constant_input"]["value"] = json::parse(value);
+    entries["models/model.json"] = changed.dump();
+    return refusal_of([&] { capture::read_program(write_archive(folder, entries)); });
+  };
+  const std::string path = (folder / "model.pt2").string();
+  EXPECT_EQ(with(R"({"as_tensor": {"name": "x"}})"),
+            path + ": a constant input names the value 'x'; expected a constant");
+  const std::string device = with(R"({"as_device": {"type": "moon", "index": null}})");
+  EXPECT_TRUE(device.starts_with(path + ": ")) << device;
+  EXPECT_NE(device.find("moon"), std::string::npos) << device;
+}
+
 TEST(Program, ModulesCalledAgainMakeCallsOfTheirOwn) {
   EXPECT_EQ(calls(capture::read_program(testdata("twice") / "model.pt2").graph),
             (std::vector<std::string>{"shared 0 2", "shared.fc 0 1", "between 2 4", "between.fc 2 3", "shared 4 6",

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <functional>
 
 #include "runtime/capture/annotate.h"
 #include "runtime/capture/pt2/testing/archives.h"
@@ -309,6 +311,35 @@ TEST(Program, WithoutReadableSamplesItSaysWhy) {
   entries.erase("data/sample_inputs/model.pt");
   const capture::ExportedProgram none = capture::read_program(write_archive(folder, entries, "other.pt2"));
   EXPECT_NE(none.sample_inputs_error.find("no entry"), std::string::npos);
+}
+
+/// The program "tied" after `change` of what torch.save() wrote of its sample input, f32[4,4]: "data.pkl" and "data/0".
+capture::ExportedProgram with_sample(const std::function<void(Entries&)>& change) {
+  const TemporaryFolder folder;
+  Entries entries = entries_of(testdata("tied") / "model.pt2");
+  std::string& bytes = entries["data/sample_inputs/model.pt"];
+  std::ofstream(folder / "sample.pt", std::ios::binary) << bytes;
+  Entries sample = entries_of(folder / "sample.pt");
+  sample.erase("version");  // the writer creates its own
+  change(sample);
+  std::ifstream file(write_archive(folder, sample, "changed.pt"), std::ios::binary);
+  bytes = std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  return capture::read_program(write_archive(folder, entries));
+}
+
+void replace(std::string& text, const std::string& part, const std::string& by) {
+  text.replace(text.find(part), part.size(), by);
+}
+
+TEST(Program, ASampleOfAnotherDeviceIsReadOnTheCpu) {
+  const capture::ExportedProgram moved = with_sample([](Entries& sample) {
+    // A text of pickle: X, its length in four bytes, its bytes.
+    replace(sample["data.pkl"], std::string("X\x03\0\0\0cpu", 8), std::string("X\x06\0\0\0cuda:0", 11));
+  });
+  ASSERT_EQ(moved.sample_inputs.size(), 1U) << moved.sample_inputs_error;
+  EXPECT_TRUE(moved.sample_inputs[0].is_cpu());
+  const capture::ExportedProgram plain = capture::read_program(testdata("tied") / "model.pt2");
+  EXPECT_TRUE(at::equal(moved.sample_inputs[0], plain.sample_inputs.at(0)));
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "runtime/capture/pt2/sample_inputs.h"
 
-#include <torch/csrc/jit/serialization/pickle.h>
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/import_read.h>
+
+#include <sstream>
 
 #include "runtime/error.h"
 #include "runtime/graph/error_text.h"
@@ -9,6 +12,15 @@ namespace plumbline::capture::pt2 {
 namespace {
 
 constexpr const char* kEntry = "data/sample_inputs/model.pt";
+
+/// As torch::jit::pickle_load(), but all tensors come to the CPU, wherever the exporter had them.
+c10::IValue unpickled(const std::string& bytes) {
+  std::istringstream stream(bytes);
+  caffe2::serialize::PyTorchStreamReader reader(&stream);
+  return torch::jit::readArchiveAndTensors("data", /*pickle_prefix=*/"", /*tensor_prefix=*/"",
+                                           /*type_resolver=*/std::nullopt, /*obj_loader=*/std::nullopt,
+                                           at::Device(at::kCPU), reader);
+}
 
 void flatten(const TreeSpec& spec, const c10::IValue& value, std::vector<c10::IValue>& leaves) {
   if (spec.is_leaf()) {
@@ -46,7 +58,7 @@ SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec) {
   const auto [bytes, count] = archive.read(kEntry, "the sample inputs");
   const auto* begin = static_cast<const char*>(bytes.get());
   try {
-    flatten(in_spec, torch::jit::pickle_load({begin, begin + count}), sample.leaves);
+    flatten(in_spec, unpickled({begin, begin + count}), sample.leaves);
   } catch (const std::exception& error) {
     sample.leaves.clear();
     sample.error = std::string("'") + kEntry + "' cannot be read: " + graph::error_line(error);

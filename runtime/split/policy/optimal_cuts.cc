@@ -101,18 +101,24 @@ class Partition {
 std::vector<int32_t> optimal_cuts(std::span<const double> costs, std::span<const char> legal, int stages) {
   PLUMBLINE_CHECK(legal.size() == costs.size() + 1,
                   std::to_string(legal.size()) + " positions for " + std::to_string(costs.size()) + " costs");
-  std::vector<int32_t> positions;
-  std::vector<double> before = {0};
-  double sum = 0;
+  double largest = 0;
   for (size_t p = 0; p < costs.size(); ++p) {
     if (!std::isfinite(costs[p]) || costs[p] < 0)
       throw InputError("split: the cost of node " + std::to_string(p) + " is " + std::to_string(costs[p]) +
                        "; costs are finite and not negative");
+    largest = std::max(largest, costs[p]);
+  }
+  // Multiplied by a power of two, costs compare as before, and neither their sums nor the squares of these overflow.
+  const int exponent = largest > 0 ? std::ilogb(largest) : 0;
+  std::vector<int32_t> positions;
+  std::vector<double> before = {0};
+  double sum = 0;
+  for (size_t p = 0; p < costs.size(); ++p) {
     if (p > 0 && legal[p]) {
       positions.push_back(static_cast<int32_t>(p));
       before.push_back(sum);
     }
-    sum += costs[p];
+    sum += std::ldexp(costs[p], -exponent);
   }
   before.push_back(sum);
   const auto possible = static_cast<int64_t>(positions.size()) + 1;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <random>
@@ -70,6 +71,16 @@ TEST(OptimalCuts, KnownAnswers) {
   EXPECT_EQ(cut_anywhere({3, 4}, 1), Cuts{});
   EXPECT_EQ(cut_anywhere({}, 1), Cuts{});
   EXPECT_EQ(optimal_cuts(std::vector<double>{1, 1, 1, 1}, std::vector<char>{1, 1, 0, 0, 1}, 2), (Cuts{1}));
+}
+
+TEST(OptimalCuts, DoNotDependOnTheUnitOfCosts) {
+  for (const int exponent : {-1000, 600, 1020}) {  // of a sum, or of its square, some are beyond a double
+    std::vector<double> costs = {10, 1, 1, 1, 1, 1, 1};
+    for (double& cost : costs) cost = std::ldexp(cost, exponent);
+    EXPECT_EQ(cut_anywhere(costs, 3), (Cuts{1, 4})) << "times 2^" << exponent;
+  }
+  EXPECT_EQ(cut_anywhere({1e200, 1e200}, 2), (Cuts{1}));
+  EXPECT_EQ(cut_anywhere({0, 0}, 2), (Cuts{1}));
 }
 
 TEST(OptimalCuts, AreTheBestOfAllPartitions) {

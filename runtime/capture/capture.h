@@ -14,7 +14,9 @@
 // back (.data()), one tensor given as two inputs, an in-place change of an input or of a tensor made outside the
 // dispatcher (torch::tensor(), a member that is not registered), an explicit random generator. Effects that the
 // dispatcher cannot see are not detected: reads and writes through data_ptr() or an accessor, computation on other
-// threads, manual_seed(), and state kept by assigning a new tensor to a member.
+// threads, manual_seed(), and state kept by assigning a new tensor to a member. A literal such as at::tensor({1, 2}),
+// which LibTorch writes through a pointer, becomes a constant where it is first read; if forward writes a part of it
+// before (t[0].copy_(x)), the rest is lost: clone() it first.
 #pragma once
 
 #include <functional>

@@ -222,6 +222,9 @@ TEST(Capture, CallsReplayBitForBit) {
         }),
       CASE("literals", { return {x * torch::tensor({1.0F, 2.0F, 3.0F, 4.0F}), w + torch::tensor(2.0F), x *
         at::tensor({1.0F, 2.0F, 3.0F, 4.0F})}; }),
+      CASE("memory filled in place", { auto y = torch::empty({4, 4}); y.index_copy_(0, torch::arange(4), x); auto n =
+        torch::empty({4}); n.normal_(); auto b = torch::empty({4, 4}); b.addmm_(x, w, 0, 1); auto u =
+        torch::empty({4, 4}); u.t_(); u.copy_(x); return {y * w + n, b, u.relu_()}; }),
       CASE("no grad", { at::Tensor s; { const at::NoGradGuard g; s = (x * w).abs().amax(); } return {x * w / s, s}; }),
       CASE("view made without gradients", { at::Tensor v; { const at::NoGradGuard g; v = (x * w).t(); } return {x + v};
         }),
@@ -250,6 +253,55 @@ TEST(Capture, CallsReplayBitForBit) {
     } catch (const std::exception& error) {
       ADD_FAILURE() << c.name << ": " << error.what();
     }
+  }
+}
+
+/// Whether an output depends on memory that a replay makes and does not write, in a graph that writes none.
+bool returns_what_nobody_wrote(const graph::Graph& graph) {
+  std::set<graph::ValueId> unwritten;
+  for (const graph::Node& node : graph.nodes) {
+    bool from_there = node.op->schema().name().starts_with("aten::empty");
+    graph::for_each_use(node, [&](graph::ValueId value) { from_there = from_there || unwritten.contains(value); });
+    if (from_there) graph::for_each_definition(node, [&](graph::ValueId value) { unwritten.insert(value); });
+  }
+  return std::ranges::any_of(graph.outputs, [&](graph::ValueId value) { return unwritten.contains(value); });
+}
+
+TEST(Capture, LiteralsKeepTheirValuesInCopiesAndViews) {
+  using F = std::function<Tensors(const at::Tensor& x)>;
+  const auto literal = [] { return at::tensor({1.0F, 2.0F, 3.0F, 4.0F}); };
+  const std::pair<const char*, F> cases[] = {
+      {"to", [](const at::Tensor& x) { return Tensors{x * at::tensor({0.5, 1.5, 2.5, 3.5}).to(x.scalar_type())}; }},
+      {"torch::tensor of doubles",
+       [](const at::Tensor& x) { return Tensors{x * torch::tensor(std::vector<double>{0.5, 1.5, 2.5, 3.5})}; }},
+      {"reshape", [=](const at::Tensor& x) { return Tensors{x * literal().view({2, 2}).t().reshape({4})}; }},
+      {"contiguous",
+       [=](const at::Tensor& x) { return Tensors{x.view({4, 2, 2}) * literal().view({2, 2}).t().contiguous()}; }},
+      {"a view made before the literal is read",
+       [=](const at::Tensor& x) {
+         const at::Tensor t = literal(), v = t.view({4, 1});
+         const at::Tensor y = x * t;
+         return Tensors{y * v, v};
+       }},
+      {"a view that is read first",
+       [=](const at::Tensor& x) {
+         const at::Tensor t = literal(), v = t.view({4, 1});
+         const at::Tensor y = x * v;
+         return Tensors{y * t, t};
+       }},
+      {"a view in place",
+       [=](const at::Tensor& x) {
+         const at::Tensor t = literal();
+         t.unsqueeze_(1);
+         return Tensors{x * t};
+       }},
+  };
+  for (const auto& [name, f] : cases) {
+    const F forward = f;
+    const graph::Graph graph = expect_faithful(
+        name, model_of([&](Model& m) { m.body = [forward](const Tensors& in) { return forward(in[0]); }; }),
+        {at::randn({4, 4})});
+    EXPECT_FALSE(returns_what_nobody_wrote(graph)) << name;
   }
 }
 
@@ -312,6 +364,11 @@ TEST(Capture, RefusalsNameOperatorAndModule) {
         s.add_(x.detach().sum()); return {s}; }),
       CASE("aten::add_.Tensor", "made outside the dispatcher", { auto s = at::tensor({0.0F}); s.add_(x.detach().sum());
         return {s}; }),
+      CASE("aten::sqrt_", "made outside the dispatcher", { auto s = at::tensor({4.0F}); s.sqrt_(); return {x * s}; }),
+      CASE("aten::neg_", "made outside the dispatcher", { auto s = at::tensor({4.0F}); s.unsqueeze_(0); s.neg_(); return
+        {x * s}; }),
+      CASE("aten::addmv_", "made outside the dispatcher", { const at::NoGradGuard g; auto s = at::tensor({1.0F, 2.0F,
+        3.0F, 4.0F}); s.addmv_(x, w[0]); return {x * s}; }),
       CASE("aten::add_.Tensor", "made outside the dispatcher", { loose.add_(x.detach()); return {loose * w}; }),
   };
   // clang-format on

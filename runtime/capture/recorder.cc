@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "runtime/capture/interpose.h"
+#include "runtime/capture/reads_content.h"
 #include "runtime/capture/takes_gradient.h"
 #include "runtime/text/in_quotes.h"
 
@@ -100,7 +102,7 @@ graph::ValueId Recorder::define(const at::Tensor& tensor, bool varies) {
   return id;
 }
 
-graph::ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
+graph::ValueId Recorder::use(const at::Tensor& tensor, bool reads) {
   if (!tensor.defined()) return graph::kNoValue;
   const std::optional<graph::ValueId> value = values_.find(tensor);
   if (!value) return use_unknown(tensor);
@@ -111,10 +113,16 @@ graph::ValueId Recorder::use(const at::Tensor& tensor, bool reads_content) {
     refuse("the gradient of value %" + std::to_string(id) + " " + graph::describe(tensor) +
            " changed outside the dispatcher: a custom autograd Function or requires_grad_() in forward; its backward "
            "would be lost, write it with ATen calls");
+  if (!is_unfilled(id)) return id;
   // at::tensor({1, 2}) makes an empty tensor and writes it through a pointer: its content is a constant of the model.
-  const int32_t storage = graph_.values[id].storage;
-  if (reads_content && storage >= 0 && storage_unwritten_[storage]) return add_constant(tensor);
+  if (reads) return add_constant(tensor);
+  pending_unfilled_.emplace_back(id, tensor);
   return id;
+}
+
+bool Recorder::is_unfilled(graph::ValueId value) const {
+  const int32_t storage = graph_.values[value].storage;
+  return known_[value].unfilled && storage >= 0 && storage_unwritten_[storage];
 }
 
 graph::ValueId Recorder::use_unknown(const at::Tensor& tensor) {
@@ -146,18 +154,12 @@ graph::ValueId Recorder::add_constant(const at::Tensor& tensor) {
   constant.name = "constant" + std::to_string(graph_.values.size());
   constant.tensor = tensor;
   constant.value = define(tensor, false);
-  if (const int32_t storage = graph_.values[constant.value].storage; storage >= 0) storage_unwritten_[storage] = 0;
   graph_.attributes.push_back(std::move(constant));
   return graph_.attributes.back().value;
 }
 
-graph::Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter) {
+graph::Argument Recorder::argument(const c10::IValue& value, const c10::Argument& parameter, bool reads) {
   graph::Argument argument;
-  // Views and writes use the memory unread; so do calls that only need shape and type.
-  const std::string& op = pending_.op->schema().name();
-  const bool arithmetic = op == "aten::add_" || op == "aten::sub_" || op == "aten::mul_" || op == "aten::div_";
-  const bool reads =
-      (parameter.alias_info() == nullptr && !op.ends_with("_like") && !op.starts_with("aten::new_")) || arithmetic;
   if (value.isTensor() && value.toTensor().defined()) {
     argument.kind = graph::Argument::Kind::Value;
     argument.values.push_back(use(value.toTensor(), reads));
@@ -183,6 +185,7 @@ void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
   pending_.op = op;
   pending_.grad_enabled = c10::GradMode::is_enabled();
   pending_.autocast = autocast_region(graph_.autocast);
+  pending_unfilled_.clear();
   pending_varies_ = op.hasTag(at::Tag::nondeterministic_seeded);
   const c10::FunctionSchema& schema = op.schema();
   for (const c10::Argument& result : schema.returns())
@@ -192,7 +195,7 @@ void Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
              "keep the computation in tensors");
   const size_t first = stack.size() - schema.arguments().size();
   for (size_t i = 0; i < schema.arguments().size(); ++i)
-    pending_.arguments.push_back(argument(stack[first + i], schema.arguments()[i]));
+    pending_.arguments.push_back(argument(stack[first + i], schema.arguments()[i], reads_content(op, stack, i)));
   graph::for_each_use(pending_, [&](graph::ValueId v) {
     const int32_t storage = graph_.values[v].storage;
     pending_varies_ = pending_varies_ || known_[v].varies || (storage >= 0 && storage_varies_[storage]);
@@ -222,7 +225,6 @@ void Recorder::before_write(int32_t storage) {
 
 void Recorder::after_write(int32_t storage) {
   if (storage < 0) return;
-  storage_unwritten_[storage] = 0;
   // A varying value written into shared memory makes that memory vary, even if the write returns nothing.
   if (pending_varies_) storage_varies_[storage] = 1;
   const auto lies_there = [&](graph::ValueId value) { return graph_.values[value].storage == storage; };
@@ -236,8 +238,28 @@ void Recorder::after_write(int32_t storage) {
   });
 }
 
+void Recorder::read_what_was_copied(graph::Node& node, const torch::jit::Stack& stack) {
+  const c10::FunctionSchema& schema = node.op->schema();
+  const auto is_copied = [&](graph::ValueId value) {
+    bool copied = false;
+    for (size_t i = stack.size() - schema.returns().size(); i < stack.size(); ++i)
+      for_each_tensor(stack[i], [&](const at::Tensor& result) {
+        copied = copied || storages_.find(result) != graph_.values[value].storage;
+      });
+    return copied;
+  };
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+    if (alias == nullptr || alias->isWrite()) continue;
+    for (graph::ValueId& value : node.arguments[i].values)
+      for (const auto& [unfilled, tensor] : pending_unfilled_)
+        if (value == unfilled && is_copied(value)) value = add_constant(tensor);
+  }
+}
+
 void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   graph::Node node = std::move(pending_);
+  read_what_was_copied(node, stack);
   const size_t count = op.schema().returns().size();
   const auto define_or_none = [&](const at::Tensor& tensor) {
     return tensor.defined() ? define(tensor, pending_varies_) : graph::kNoValue;
@@ -254,11 +276,21 @@ void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& sta
     node.results.push_back(std::move(result));
   }
   const std::string& name = op.schema().name();
-  if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty"))
-    graph::for_each_definition(node, [&](graph::ValueId v) {
-      if (graph_.values[v].storage >= 0) storage_unwritten_[graph_.values[v].storage] = 1;
-    });
-  graph::for_each_mutation(node, [&](graph::ValueId v) { after_write(graph_.values[v].storage); });
+  const bool makes_unfilled = name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
+  graph::for_each_definition(node, [&](graph::ValueId v) {
+    const int32_t storage = graph_.values[v].storage;
+    if (makes_unfilled && storage >= 0) storage_unwritten_[storage] = 1;
+    known_[v].unfilled = makes_unfilled || std::ranges::any_of(pending_unfilled_, [&](const auto& shown) {
+                           return graph_.values[shown.first].storage == storage;
+                         });
+  });
+  pending_unfilled_.clear();
+  const bool only_shows = op.hasTag(at::Tag::inplace_view);
+  graph::for_each_mutation(node, [&](graph::ValueId v) {
+    const int32_t storage = graph_.values[v].storage;
+    if (storage >= 0 && !only_shows) storage_unwritten_[storage] = 0;
+    after_write(storage);
+  });
   if (op.schema().name() == "plumbline::pipe_split") node = graph::Node{};
   graph_.nodes.push_back(std::move(node));
 }

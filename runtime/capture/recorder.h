@@ -48,6 +48,9 @@ class Recorder {
     /// Derived from an input, a parameter or a random draw, so the dispatcher must see every path of its memory to the
     /// graph.
     bool varies;
+    /// Recorded as the memory that empty() made, or as a view of it: as long as no recorded call has written there, a
+    /// replay would find no content.
+    bool unfilled = false;
   };
   struct Registered {  // a parameter's or buffer's state before forward
     bool requires_grad;
@@ -56,10 +59,15 @@ class Recorder {
 
   void add_attributes(const std::vector<NamedTensor>& tensors, graph::AttributeKind kind);
   graph::ValueId define(const at::Tensor& tensor, bool varies);
-  graph::ValueId use(const at::Tensor& tensor, bool reads_content = true);
+  /// The value of a tensor. If its content is read and no recorded call has written it, the tensor becomes a constant.
+  graph::ValueId use(const at::Tensor& tensor, bool reads = true);
   graph::ValueId use_unknown(const at::Tensor& tensor);
   graph::ValueId add_constant(const at::Tensor& tensor);
-  graph::Argument argument(const c10::IValue& value, const c10::Argument& parameter);
+  bool is_unfilled(graph::ValueId value) const;
+  graph::Argument argument(const c10::IValue& value, const c10::Argument& parameter, bool reads);
+  /// to(), reshape() and others return a view or a copy of an argument. Has the node read unfilled memory as a constant
+  /// if the call has copied it.
+  void read_what_was_copied(graph::Node& node, const torch::jit::Stack& stack);
   /// Refuses writes that a replay would not repeat, and saves a parameter's content before its first write.
   void before_write(int32_t storage);
   /// Records the effect of a write on the gradients of the values in that memory.
@@ -77,6 +85,7 @@ class Recorder {
   std::vector<char> storage_unwritten_;  // made by empty(), and no recorded call wrote to it yet
   std::vector<size_t> open_modules_;
   graph::Node pending_;
+  std::vector<std::pair<graph::ValueId, at::Tensor>> pending_unfilled_;  // arguments of pending_ that are not read
   bool pending_varies_ = false;
 };
 

@@ -33,13 +33,17 @@ bool draws_random_numbers(const Node& node) {
   if (node.is_split()) return false;
   if (node.op->schema().name() == "plumbline::set_random_state") return true;
   if (!node.op->hasTag(at::Tag::nondeterministic_seeded)) return false;
-  // A drop probability of zero, or evaluation, draws nothing.
+  // A drop probability of zero, or evaluation, draws nothing. The kernels native_dropout and _fused_dropout draw
+  // always, as does bernoulli, whose p is no drop probability.
+  const std::string& op = node.op->schema().name();
+  const bool drops_by_p =
+      op.find("dropout") != std::string::npos && op != "aten::native_dropout" && op != "aten::_fused_dropout";
   const auto& parameters = node.op->schema().arguments();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].name();
     const c10::IValue& constant = node.arguments[i].constant;
-    if ((name == "p" || name == "dropout_p" || name == "dropout") && constant.isDouble() && constant.toDouble() == 0.0)
-      return false;
+    const bool drop_probability = name == "dropout_p" || name == "dropout" || (name == "p" && drops_by_p);
+    if (drop_probability && constant.isDouble() && constant.toDouble() == 0.0) return false;
     if ((name == "train" || name == "training") && constant.isBool() && !constant.toBool()) return false;
   }
   return true;

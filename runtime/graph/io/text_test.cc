@@ -429,6 +429,8 @@ TEST(Graph, MutationsAndRandomNodes) {
       {"%2: f32[] = aten::scaled_dot_product_attention(%0, %0, %0, None, 0.0, True, None, False)", {}, false},
       {"%2: f32[] = aten::randn_like(%0, None, None, None, None, None)", {}, true},
       {"%2: f32[] = aten::bernoulli_.float(%0, 0.5, None)", {0}, true},
+      {"%2: f32[] = aten::bernoulli_.float(%0, 0.0, None)", {0}, true},
+      {"%2: f32[] = aten::bernoulli.p(%0, 0.0, None)", {}, true},
   };
   for (const Case& c : cases) {
     const Graph graph =

@@ -1,6 +1,7 @@
 #include "runtime/graph/run/program.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -339,6 +340,24 @@ struct RandomProgram {
   Tensors leaves;
   std::vector<Named> values, outputs;
 };
+
+TEST(Program, NodesThatDrawAreThoseThatAdvanceTheGenerator) {
+  const at::Generator& generator = at::detail::getDefaultCPUGenerator();
+  for (const char* call :
+       {"%1: f32[64] = aten::bernoulli.p(%0, 0.0, None)", "%1: f32[64] = aten::bernoulli.p(%0, 0.5, None)",
+        "%1: f32[64] = aten::bernoulli_.float(%0, 0.0, None)",
+        "%1: f32[64], %2: bool[64] = aten::native_dropout(%0, 0.0, True)",
+        "%1: f32[64], %2: bool[64] = aten::native_dropout(%0, 0.5, False)",
+        "%1: f32[64] = aten::dropout(%0, 0.0, True)", "%1: f32[64] = aten::dropout_(%0, 0.0, True)",
+        "%1: f32[64] = aten::feature_dropout(%0, 0.0, True)", "%1: f32[64] = aten::alpha_dropout(%0, 0.0, True)",
+        "%1: f32[64] = aten::dropout(%0, 0.5, True)", "%1: f32[64] = aten::dropout(%0, 0.5, False)"}) {
+    const std::string text = "input %0: f32[64] = \"x\"\n" + std::string(call) + "\nreturn %1\n";
+    Frame frame = frame_of(text);
+    const at::Tensor before = generator.get_state();
+    run(frame, {at::ones({64})});
+    EXPECT_EQ(draws_random_numbers(parse_graph(text).nodes[0]), !at::equal(generator.get_state(), before)) << call;
+  }
+}
 
 TEST(Program, RandomProgramsEqualDirectCalls) {
   for (uint64_t seed = 0; seed < 50; ++seed) {

@@ -11,6 +11,7 @@
 #include "runtime/capture/recorder.h"
 #include "runtime/graph/run/kept_tensors.h"
 #include "runtime/graph/run/random_turn.h"
+#include "runtime/text/in_quotes.h"
 
 namespace plumbline::capture {
 namespace {
@@ -56,6 +57,10 @@ std::vector<NamedTensor> named(const Items& items) {
 graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& forward,
                      const std::vector<NamedTensor>& inputs) {
   const std::vector<NamedTensor> buffers = named(module.named_buffers());
+  for (const NamedTensor& buffer : buffers)
+    if (buffer.tensor.defined() && !buffer.tensor.is_meta() && buffer.tensor.layout() != at::kStrided)
+      throw CaptureError("capture: buffer " + in_quotes(buffer.name) +
+                         " is not dense, so it could not be restored after the run; make it dense");
   const std::vector<NamedTensor> parameters = named(module.named_parameters());
   Recorder recorder(parameters, buffers, inputs);
   NamingObserver observer(module, recorder);

@@ -50,7 +50,8 @@ using ForwardFunction = std::function<std::vector<at::Tensor>(const std::vector<
 /// Captures a run of `forward` on `inputs`. Parameters, buffers and modules have the names under which `module`
 /// registers them. The graph is specialised to the shapes of the inputs and to the module's training mode, and shares
 /// the module's parameters and buffers. Throws CaptureError for an input that is undefined, occurs twice, or is a
-/// parameter or buffer, and for a forward that is refused (see above); exceptions of forward propagate.
+/// parameter or buffer, for a buffer that is not dense, and for a forward that is refused (see above); exceptions of
+/// forward propagate.
 graph::Graph capture(const torch::nn::Module& module, const ForwardFunction& forward,
                      const std::vector<NamedTensor>& inputs);
 

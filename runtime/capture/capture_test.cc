@@ -409,6 +409,34 @@ TEST(Capture, RefusedInputs) {
   EXPECT_EQ(capture_of(model, {x, x.clone()}).inputs.size(), 2u);
 }
 
+TEST(Capture, BuffersThatAreNotDenseAreRefused) {
+  for (const at::Tensor& sparse : {at::eye(3).to_sparse(), at::eye(3).to_sparse_csr()}) {
+    const ModelPtr model = model_of([&](Model& m) {
+      m.register_buffer("mask", sparse);
+      m.body = [](const Tensors& in) { return Tensors{in[0].relu()}; };
+    });
+    try {
+      capture_of(model, {at::randn({3})});
+      ADD_FAILURE() << "captured";
+    } catch (const CaptureError& error) {
+      EXPECT_NE(std::string(error.what()).find("buffer 'mask' is not dense"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Capture, TensorsWhoseSizesForwardChangesAreRestored) {
+  const ModelPtr model = model_with([](const auto& x, const auto& w, const auto& count) {
+    const at::NoGradGuard no_grad;
+    count.resize_({2, 4});
+    w.unsqueeze_(0);
+    return Tensors{x + 1};
+  });
+  const at::Tensor w = model->parameters()[0].detach().clone();
+  capture_of(model, {at::randn({4, 4})});
+  expect_equal(model->buffers(), {at::zeros({4})}, "buffer");
+  expect_equal(model->parameters(), {w}, "parameter");
+}
+
 TEST(Capture, ModuleCallsAreNamed) {
   auto inner = std::make_shared<Model>(), outer = std::make_shared<Model>(), stranger = std::make_shared<Model>();
   inner->body = [](const Tensors& in) { return Tensors{in[0].relu()}; };

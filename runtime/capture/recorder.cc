@@ -58,11 +58,6 @@ Recorder::Recorder(const std::vector<NamedTensor>& parameters, const std::vector
   }
 }
 
-Recorder::~Recorder() {
-  const c10::NoGradGuard no_grad;
-  for (auto& [parameter, before] : written_parameters_) parameter.copy_(before);
-}
-
 void Recorder::add_attributes(const std::vector<NamedTensor>& tensors, graph::AttributeKind kind) {
   for (const NamedTensor& named : tensors) {
     if (!named.tensor.defined()) continue;
@@ -215,11 +210,7 @@ void Recorder::before_write(int32_t storage) {
              " that was made outside the dispatcher (torch::tensor(), or a tensor that is not registered), so every "
              "replay would continue from the last one; clone() it first, or register it as a buffer");
     if (attribute.kind != graph::AttributeKind::Parameter || registered_[i].storage != storage) continue;
-    const bool kept = std::any_of(written_parameters_.begin(), written_parameters_.end(),
-                                  [&](const auto& pair) { return pair.first.is_same(attribute.tensor); });
-    const c10::NoGradGuard no_grad;
-    if (!kept && !attribute.tensor.is_meta())
-      written_parameters_.emplace_back(attribute.tensor, attribute.tensor.clone());
+    if (!written_parameters_.keeps(attribute.tensor)) written_parameters_.keep(attribute.tensor);
   }
 }
 

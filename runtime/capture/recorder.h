@@ -8,9 +8,11 @@
 #include "runtime/capture/capture.h"
 #include "runtime/capture/tensor_table.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/run/kept_tensors.h"
 
 namespace plumbline::capture {
 
+/// The destructor restores the parameters that forward wrote in place.
 class Recorder {
  public:
   /// `parameters` and `buffers` under their qualified names, a tied tensor under each of its names (the first becomes
@@ -18,8 +20,6 @@ class Recorder {
   /// or is a parameter or buffer.
   Recorder(const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
            const std::vector<NamedTensor>& inputs);
-  /// Restores the parameters that forward wrote in place (an embedding with max_norm does).
-  ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
@@ -79,7 +79,7 @@ class Recorder {
   TensorTable values_;
   std::unordered_map<const c10::TensorImpl*, size_t> attributes_;
   std::vector<Registered> registered_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_parameters_;  // and their earlier content
+  graph::KeptTensors written_parameters_;  // an embedding with max_norm writes its own; restored by the destructor
   StorageTable storages_;
   std::vector<char> storage_varies_;
   std::vector<char> storage_unwritten_;  // made by empty(), and no recorded call wrote to it yet

@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -12,8 +14,9 @@
 
 namespace plumbline::graph {
 
-/// The destructor restores each kept tensor in place: writes the content back if it changed, and detaches the tensor if
-/// a run gave it a gradient history. Undefined and meta tensors are ignored; all others must be strided.
+/// The destructor restores each kept tensor in place: its memory, sizes and strides if a run gave it others (resize_,
+/// t_), the content if it changed, and detaches the tensor if a run gave it a gradient history. Undefined and meta
+/// tensors are ignored; all others must be strided.
 class KeptTensors {
  public:
   KeptTensors() = default;
@@ -33,6 +36,7 @@ class KeptTensors {
     for (Kept& kept : kept_) {
       // A computation into the tensor may have given it a history.
       if (!kept.required_grad && kept.tensor.requires_grad()) kept.tensor.detach_();
+      if (!kept.lies_as_before()) kept.tensor.set_(kept.storage, kept.offset, kept.sizes, kept.strides);
       // Only changed tensors are written: a write bumps the version, and a pending backward would then fail.
       if (!have_equal_bits(kept.tensor, kept.before)) kept.tensor.copy_(kept.before);
     }
@@ -44,7 +48,12 @@ class KeptTensors {
   void keep(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.is_meta()) return;
     const c10::NoGradGuard no_grad;
-    kept_.push_back({tensor, tensor.clone(), tensor.requires_grad()});
+    kept_.push_back({tensor, tensor.clone(), tensor.requires_grad(), tensor.storage(), tensor.storage_offset(),
+                     tensor.sizes().vec(), tensor.strides().vec()});
+  }
+
+  bool keeps(const at::Tensor& tensor) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.tensor.is_same(tensor); });
   }
 
   /// Keeps `tensor` before the first write to its memory.
@@ -65,6 +74,14 @@ class KeptTensors {
   struct Kept {
     at::Tensor tensor, before;
     bool required_grad;
+    c10::Storage storage;
+    int64_t offset;
+    std::vector<int64_t> sizes, strides;
+
+    bool lies_as_before() const {
+      return tensor.storage().is_alias_of(storage) && tensor.storage_offset() == offset && tensor.sizes() == sizes &&
+             tensor.strides() == strides;
+    }
   };
   std::vector<Kept> kept_;
   std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> watched_;

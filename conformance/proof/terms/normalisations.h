@@ -34,8 +34,6 @@ enum class Kind {
 /// `op`: the operator's name without its overload.
 Kind kind_of(std::string_view op);
 
-/// Equal numbers have equal texts.
-std::string number_text(double number);
 /// Equal arguments that are no tensors have equal texts.
 std::string argument_text(const c10::IValue& value);
 

@@ -13,6 +13,7 @@
 #include "conformance/proof/terms/call_key.h"
 #include "conformance/proof/terms/normalisations.h"
 #include "runtime/io/sha256.h"
+#include "runtime/text/significant.h"
 
 namespace plumbline::proof {
 namespace {
@@ -115,7 +116,7 @@ Recorder::~Recorder() = default;
 
 TermId Recorder::operand(const at::Tensor& tensor) {
   if (!tensor.defined()) return terms_.add({"none", "", {}});
-  if (is_number(tensor)) return terms_.add({"number", number_text(tensor.item().toDouble()), {}});
+  if (is_number(tensor)) return terms_.add({"number", significant(tensor.item().toDouble(), 17), {}});
   return term_of(tensor);
 }
 
@@ -135,7 +136,7 @@ Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, Arguments argume
   if (form.kind == Kind::Reserves) return form;
   if (form.kind == Kind::Fills) {
     if (const std::optional<double> number = fill_number(schema, arguments)) {
-      form.number = number_text(*number);
+      form.number = significant(*number, 17);
       return form;
     }
     form.kind = Kind::Computes;
@@ -143,7 +144,7 @@ Recorder::Form Recorder::form_of(const c10::OperatorHandle& op, Arguments argume
   if (form.kind == Kind::Copies) {
     form.source = schema.name() == "aten::copy_" ? 1 : 0;
     const at::Tensor& source = arguments[form.source].toTensor();
-    if (is_number(source)) form.number = number_text(source.item().toDouble());
+    if (is_number(source)) form.number = significant(source.item().toDouble(), 17);
     return form;
   }
   form.name = functional_name(schema);

@@ -18,7 +18,7 @@ class MeasuredStepsFiles : public ::testing::Test {
   }
 
   std::string refusal() const {
-    return testing::failure([&] { read_steps(folder_.path(), "1f1b", 2); });
+    return plumbline::testing::failure([&] { read_steps(folder_.path(), "1f1b", 2); });
   }
 
   const TemporaryFolder folder_;
@@ -42,21 +42,21 @@ TEST_F(MeasuredStepsFiles, AParameterOnTwoRanksHasOneGradient) {
             (TensorMap{{"a", once}, {"b", make_f64({}, {3})}, {"tied", once}}));
   for (const HostTensor& other : {make_f64({2}, {1, 3}), make_f64({1, 2}, {1, 2})}) {
     write(1, two_steps_, {{"b", make_f64({}, {3})}, {"tied", other}});
-    testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(),
+    plumbline::testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(),
                          "the gradient of tied is another one on an earlier rank");
   }
 }
 
 TEST_F(MeasuredStepsFiles, RanksHaveTheSameStepsAndBothFiles) {
   write(0, two_steps_, {});
-  testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(), "1f1b.1.json");
+  plumbline::testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(), "1f1b.1.json");
   for (const char* json : {R"({"seconds": [1.0], "processor_seconds": [0.5]})",
                            R"({"seconds": [1.0, 2.0], "processor_seconds": [0.5]})"}) {
     write(1, json, {});
-    testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(), "not as many steps as rank 0 has");
+    plumbline::testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(), "not as many steps as rank 0 has");
   }
   write(0, R"({"seconds": [], "processor_seconds": []})", {});
-  testing::expect_line(refusal(), (folder_ / "1f1b.0.json").string(), "not as many steps as rank 0 has");
+  plumbline::testing::expect_line(refusal(), (folder_ / "1f1b.0.json").string(), "not as many steps as rank 0 has");
 }
 
 }  // namespace

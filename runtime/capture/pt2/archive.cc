@@ -39,6 +39,19 @@ std::vector<int64_t> plain_numbers(const json& list) {
   return numbers;
 }
 
+/// Bytes from the beginning of the storage to the end of the last element; empty for more than 2^63.
+std::optional<int64_t> extent(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, int64_t element) {
+  int64_t last = offset;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    int64_t step = 0;
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(last, step, &last)) return {};
+  }
+  int64_t bytes = 0;
+  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element, &bytes)) return {};
+  return bytes;
+}
+
 }  // namespace
 
 Archive::Archive(const std::filesystem::path& path) : file_(path.string()) {
@@ -179,18 +192,6 @@ int64_t whole(const json& value) {
   if (!value.is_number_integer() || too_large)
     throw json::type_error::create(302, "expected a whole number, not " + value.dump().substr(0, 40), &value);
   return value.get<int64_t>();
-}
-
-std::optional<int64_t> extent(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, int64_t element) {
-  int64_t last = offset;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return 0;
-    int64_t step = 0;
-    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(last, step, &last)) return {};
-  }
-  int64_t bytes = 0;
-  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element, &bytes)) return {};
-  return bytes;
 }
 
 bool are_sizes_of_a_tensor(at::IntArrayRef sizes) {

@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,10 +81,6 @@ class TensorFolder {
 /// A whole number of the archive's JSON. Throws json::exception for anything else, also for a fraction, which
 /// get<int64_t>() would cut off, and for a number that int64_t does not have.
 int64_t whole(const nlohmann::json& value);
-
-/// Returns the bytes from the beginning of the storage to the end of the last element of `element` bytes; nothing for
-/// more than 2^63. Strides and offset must not be negative.
-std::optional<int64_t> extent(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, int64_t element);
 
 /// Whether a tensor can have these sizes: none is negative, and int64_t has the bytes of that many elements of the
 /// largest type.

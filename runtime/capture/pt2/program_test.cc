@@ -342,27 +342,5 @@ TEST(Program, ASampleOfAnotherDeviceIsReadOnTheCpu) {
   EXPECT_TRUE(at::equal(moved.sample_inputs[0], plain.sample_inputs.at(0)));
 }
 
-TEST(Program, ASampleLargerThanItsRecordIsNotRead) {
-  const std::string claims_one = "K\x01tq\x05Q", claims_all = "K\x10tq\x05Q";  // 1 and 16 elements of the storage
-  const auto error_with = [](const std::function<void(Entries&)>& change) {
-    const capture::ExportedProgram program = with_sample(change);
-    EXPECT_TRUE(program.sample_inputs.empty());
-    return program.sample_inputs_error;
-  };
-  const std::string expected =
-      "'data/sample_inputs/model.pt' cannot be read: they hold a tensor that reaches beyond its record";
-  EXPECT_EQ(error_with([](Entries& sample) { sample["data/0"].resize(4); }), expected);
-  EXPECT_EQ(error_with([&](Entries& sample) {
-              sample["data/0"].resize(4);
-              replace(sample["data.pkl"], claims_all, claims_one);
-            }),
-            expected);
-  EXPECT_EQ(error_with([](Entries& sample) {
-              replace(sample["data.pkl"], std::string("QK\0", 3), "QK\x01");  // the offset in the storage
-            }),
-            expected);
-  EXPECT_EQ(with_sample([](Entries&) {}).sample_inputs.size(), 1U) << "unchanged";
-}
-
 }  // namespace
 }  // namespace plumbline::capture::pt2

@@ -18,9 +18,8 @@ struct SampleInputs {
 };
 
 /// Reads the samples. `in_spec` is the tree spec of (args, kwargs), since keyword inputs may be saved in another order
-/// than the program's. Tensors come to the CPU. A missing entry or an unusable pickle (a class that only Python can
-/// unpickle, another nesting, a tensor that is not strided or larger than its bytes) sets `error`; a damaged entry
-/// throws InputError (Archive::read()).
+/// than the program's. A missing entry or an unusable pickle (a class that only Python can unpickle, another nesting)
+/// sets `error`; a damaged entry throws InputError (Archive::read()).
 SampleInputs read_sample_inputs(Archive& archive, const TreeSpec& in_spec);
 
 }  // namespace plumbline::capture::pt2

@@ -141,7 +141,7 @@ struct MixedParts : torch::nn::Module {
 };
 
 TEST(Hold, AModelOfBfloat16MayHavePartsOfFloat32) {
-  EXPECT_EQ(hold<MixedParts>({.split = {"first"},
+  EXPECT_EQ(hold<MixedParts>({.split = {"second"},
                               .inputs = {small_numbers({8, kHeadWidth}, 8).to(at::kBFloat16)},
                               .target = small_numbers({8, kHeadWidth}, 9),
                               .loss = {LossKind::Mse, Reduction::Sum},

@@ -35,7 +35,8 @@ TensorMap run(const ProgramStep& step) {
 
 // An engine that is not told of the copies does not sum their gradients.
 TEST(ProgramRank, CopiesThatDifferAreNamed) {
-  ProgramStep of_three_ranks = tied_step({"middle", "head"}, "1f1b"), of_two_stages = tied_step({"head"}, "zb-v");
+  ProgramStep of_three_ranks = tied_step({"middle", "head"}, "1f1b");
+  const ProgramStep of_two_stages = tied_step({"head"}, "zb-v");
   ASSERT_EQ(of_three_ranks.ranks, 3);
   ASSERT_EQ(of_two_stages.ranks, 1);
   const TensorMap summed = run(of_three_ranks);
@@ -45,9 +46,6 @@ TEST(ProgramRank, CopiesThatDifferAreNamed) {
   of_three_ranks.prepared.pipe.shared.clear();
   testing::expect_part(testing::failure([&] { run(of_three_ranks); }),
                        "rank 0 and rank 2 disagree on grad.first.weight (copies of one tensor must be equal)");
-  of_two_stages.prepared.pipe.shared.clear();
-  testing::expect_part(testing::failure([&] { run(of_two_stages); }),
-                       "stage 0 and stage 1 disagree on grad.first.weight (copies of one tensor must be equal)");
 }
 
 }  // namespace

@@ -182,6 +182,9 @@ void PlanCache::add_states(const split::Pipe& pipe) {
   for (int stage = 0; stage < pipe.num_stages(); ++stage)
     for (const graph::Attribute& attribute : pipe.stages[stage].graph.attributes)
       if (attribute.kind != graph::AttributeKind::Constant) stages_with_[attribute.name].insert(stage);
+  // A pipe that was read may lack the graphs of other ranks' stages.
+  for (const split::SharedParameter& shared : pipe.shared)
+    stages_with_[shared.name].insert(shared.stages.begin(), shared.stages.end());
   for (int stage : context_.stages) {
     split::StageState& state = context_.states[stage];
     if (stage >= pipe.num_stages()) continue;

@@ -73,8 +73,7 @@ class PlanCache {
   EngineContext& context_;
   PipeSource source_;
   bool has_whole_states_ = false;  // of all stages, with all their parameters and buffers
-  // By parameter or buffer: the stages that have it in their states, those of other ranks too. Every rank captures the
-  // whole model, so all ranks agree.
+  // By parameter or buffer: the stages that have it in their states. All ranks agree on a parameter's.
   std::map<std::string, std::set<int>> stages_with_;
   struct Entry {
     std::unique_ptr<StepPlan> plan;

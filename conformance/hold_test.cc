@@ -132,9 +132,7 @@ TEST(Hold, ParametersTellTheTypeOfAModelOfWholeNumbers) {
 /// As norms often are, the second part is of float32.
 struct MixedParts : torch::nn::Module {
   MixedParts() { first->to(at::kBFloat16); }
-  at::Tensor forward(const at::Tensor& x) {
-    return plumbline::call(second, plumbline::call(first, x).to(at::kFloat));
-  }
+  at::Tensor forward(const at::Tensor& x) { return plumbline::call(second, plumbline::call(first, x).to(at::kFloat)); }
 
   torch::nn::Linear first = register_module("first", torch::nn::Linear(kHeadWidth, kHeadWidth));
   torch::nn::Linear second = register_module("second", torch::nn::Linear(kHeadWidth, kHeadWidth));

@@ -43,7 +43,7 @@ TEST_F(MeasuredStepsFiles, AParameterOnTwoRanksHasOneGradient) {
   for (const HostTensor& other : {make_f64({2}, {1, 3}), make_f64({1, 2}, {1, 2})}) {
     write(1, two_steps_, {{"b", make_f64({}, {3})}, {"tied", other}});
     plumbline::testing::expect_line(refusal(), (folder_ / "1f1b.1.json").string(),
-                         "the gradient of tied is another one on an earlier rank");
+                                    "the gradient of tied is another one on an earlier rank");
   }
 }
 

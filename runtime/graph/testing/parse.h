@@ -7,9 +7,9 @@
 
 namespace plumbline::graph {
 
-/// Parses a text. Skips empty lines and lines that begin with #. The attributes of the result have no tensors: bind them
-/// before a run. Throws InputError with the line, the column and the expected text; without a line and column if the
-/// text ends too early.
+/// Parses a text. Skips empty lines and lines that begin with #. The attributes of the result have no tensors: bind
+/// them before a run. Throws InputError with the line, the column and the expected text; without a line and column if
+/// the text ends too early.
 Graph parse_graph(std::string_view text);
 
 }  // namespace plumbline::graph

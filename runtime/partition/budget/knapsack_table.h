@@ -24,9 +24,7 @@ inline std::vector<int64_t> ticks(const std::vector<double>& amounts) {
   return result;
 }
 
-inline void check_capacity(double capacity) {
-  PLUMBLINE_CHECK(capacity >= 0, "a knapsack's capacity is not negative");
-}
+inline void check_capacity(double capacity) { PLUMBLINE_CHECK(capacity >= 0, "a knapsack's capacity is not negative"); }
 
 /// Aborts if the problem is malformed (KnapsackProblem).
 inline void check(const KnapsackProblem& problem) {

@@ -77,7 +77,7 @@ class Materialize : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Materialize, StagesCapturedOnMetaComputeTheModelsResults) {
   const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 5);
-  const Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 5).inputs;
+  const Tensors inputs = testing::whole_batch(GetParam(), reference::Dtype::F32, 4, 5).inputs;
   std::map<std::string, at::Tensor> tensors;
   for (const auto& item : model.module->named_parameters()) tensors[item.key()] = item.value();
   for (const auto& item : model.module->named_buffers()) tensors[item.key()] = item.value();

@@ -36,7 +36,7 @@ TEST_P(MetaZoo, IsCapturedAsOnTheCpu) {
   }
   for (const at::Tensor& parameter : huge.module->parameters()) ASSERT_TRUE(parameter.is_meta());
   for (const at::Tensor& buffer : huge.module->buffers()) ASSERT_TRUE(buffer.is_meta());
-  const Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 11).inputs;
+  const Tensors inputs = testing::whole_batch(GetParam(), reference::Dtype::F32, 4, 11).inputs;
   for (const bool training : {true, false}) {
     SCOPED_TRACE(training ? "training" : "evaluation");
     real.module->train(training);

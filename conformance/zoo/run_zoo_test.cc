@@ -12,7 +12,7 @@ class RunZoo : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RunZoo, HasTheBitsOfAutogradInEveryMode) {
   const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 3);
-  Tensors inputs = models::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs;
+  Tensors inputs = testing::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs;
   for (at::Tensor& input : inputs)
     if (input.defined() && input.is_floating_point()) input = input.clone().requires_grad_();
   testing::expect_bits_of_autograd(

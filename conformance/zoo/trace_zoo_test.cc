@@ -17,7 +17,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     SCOPED_TRACE(training ? "training" : "evaluating");
     model.module->train(training);
     const JointTrace trace = expect_bitwise(*model.module, model.forward,
-                                            models::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs);
+                                            testing::whole_batch(GetParam(), reference::Dtype::F32, 4, 3).inputs);
     EXPECT_FALSE(trace.tangent_of.empty());
     // After decomposition, every node must have its recorded shape, strides and dtype.
     const JointGraph parts = decompose(trace.graph);
@@ -31,7 +31,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
 TEST_P(TraceZoo, EveryStageIsBitwiseInterpreted) {
   const models::Model model = models::make_model(GetParam(), reference::Dtype::F32, 5);
   const graph::Graph graph =
-      capture_of(*model.module, model.forward, models::whole_batch(GetParam(), reference::Dtype::F32, 2, 5).inputs);
+      capture_of(*model.module, model.forward, testing::whole_batch(GetParam(), reference::Dtype::F32, 2, 5).inputs);
   const int stages = std::min(4, models::most_stages(model));
   const split::Pipe pipe = split::split(graph, {.points = models::stage_points(model, stages)});
   at::manual_seed(6);

@@ -179,10 +179,16 @@ std::unique_ptr<StepPlan> PlanCache::make(bool training, const std::vector<std::
 /// all stages completes the states.
 void PlanCache::add_states(const split::Pipe& pipe) {
   if (has_whole_states_) return;
+  const bool has_all_stages = pipe.num_stages() == context_.schedule.stages;
+  // The pipe says which parameters its stages share; those that only pipes which ended early use elsewhere are found in
+  // the graphs.
+  const bool by_graphs = !has_all_stages || !stages_with_.empty();
   for (int stage = 0; stage < pipe.num_stages(); ++stage)
     for (const graph::Attribute& attribute : pipe.stages[stage].graph.attributes)
-      if (attribute.kind != graph::AttributeKind::Constant) stages_with_[attribute.name].insert(stage);
-  // A pipe that was read may lack the graphs of other ranks' stages.
+      if (attribute.kind == graph::AttributeKind::Buffer ||
+          (attribute.kind == graph::AttributeKind::Parameter &&
+           (by_graphs || std::ranges::binary_search(context_.stages, stage))))
+        stages_with_[attribute.name].insert(stage);
   for (const split::SharedParameter& shared : pipe.shared)
     stages_with_[shared.name].insert(shared.stages.begin(), shared.stages.end());
   for (int stage : context_.stages) {
@@ -194,7 +200,7 @@ void PlanCache::add_states(const split::Pipe& pipe) {
     state.parameters.merge(made.parameters);
     state.buffers.merge(made.buffers);
   }
-  has_whole_states_ = pipe.num_stages() == context_.schedule.stages;
+  has_whole_states_ = has_all_stages;
 }
 
 /// In a plan that writes a buffer, the stages behind receive the written value. In a plan that does not, each stage

@@ -143,7 +143,8 @@ TensorMap merged_results(const std::vector<std::vector<std::byte>>& gathered) {
     ranks.push_back({"rank " + std::to_string(ranks.size()),
                      decode_tensors({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "a rank's results")});
   TensorMap results = conformance::uncontested(conformance::merge_named(ranks));
-  std::erase_if(results, [](const auto& entry) { return entry.second == no_gradient(); });
+  std::erase_if(results,
+                [](const auto& entry) { return entry.first.starts_with("grad.") && entry.second == no_gradient(); });
   return results;
 }
 

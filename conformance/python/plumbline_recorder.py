@@ -29,7 +29,7 @@ import math
 import os
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 
@@ -165,9 +165,10 @@ def _remove_perturbed(folder):
         perturbed = os.path.join(folder, name)
         if not name.startswith('perturbed-') or os.path.islink(perturbed) or not os.path.isdir(perturbed):
             continue
-        for file in filter(WRITTEN.fullmatch, os.listdir(perturbed)):
-            os.remove(os.path.join(perturbed, file))
-        if not os.listdir(perturbed):
+        with suppress(FileNotFoundError):  # a run that is being recorded renames its files
+            for file in filter(WRITTEN.fullmatch, os.listdir(perturbed)):
+                os.remove(os.path.join(perturbed, file))
+        with suppress(OSError):  # not empty
             os.rmdir(perturbed)
 
 

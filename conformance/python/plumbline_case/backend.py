@@ -316,4 +316,8 @@ def launched(ranks):
     """(rank, number of ranks) in the environment of a launcher that started so many; None without one. Another number is that
     of a launcher around plumbline, such as the shell of `srun --pty` or a pod."""
     found = ((os.environ.get(rank), os.environ.get(size)) for rank, size in LAUNCHERS)
-    return next(((int(rank), ranks) for rank, size in found if rank and size == str(ranks)), None)
+    given = next(((int(rank), ranks) for rank, size in found if rank and size == str(ranks)), None)
+    others = [f"{size}={os.environ[size]}" for _, size in LAUNCHERS if os.environ.get(size, "1") != "1"]
+    if given is None and others:
+        print(f"plumbline: {', '.join(others)} is not taken for the launcher's, since the job has {ranks} ranks", file=sys.stderr)
+    return given

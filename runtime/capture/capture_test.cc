@@ -364,6 +364,8 @@ TEST(Capture, RefusalsNameOperatorAndModule) {
         s.add_(x.detach().sum()); return {s}; }),
       CASE("aten::add_.Tensor", "made outside the dispatcher", { auto s = at::tensor({0.0F}); s.add_(x.detach().sum());
         return {s}; }),
+      CASE("aten::index_put_", "made outside the dispatcher", { auto s = at::tensor({4.0F}); s.index_put_({at::zeros({1},
+        at::kLong)}, at::ones({1}), true); return {x * s}; }),
       CASE("aten::sqrt_", "made outside the dispatcher", { auto s = at::tensor({4.0F}); s.sqrt_(); return {x * s}; }),
       CASE("aten::neg_", "made outside the dispatcher", { auto s = at::tensor({4.0F}); s.unsqueeze_(0); s.neg_(); return
         {x * s}; }),

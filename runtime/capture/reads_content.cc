@@ -44,12 +44,23 @@ constexpr std::string_view kOverwriting[] = {"_fill_mem_eff_dropout_mask_",
                                              "uniform_",
                                              "zero_"};
 
+/// The argument with this name; null if the operator has none.
+const c10::IValue* named(const c10::FunctionSchema& schema, const torch::jit::Stack& stack, const char* name) {
+  const auto index = schema.argumentIndexWithName(name);
+  return index ? &stack[stack.size() - schema.arguments().size() + static_cast<size_t>(*index)] : nullptr;
+}
+
 /// `memory = beta * memory + ...`: with a beta of zero the memory is not read.
 bool has_zero_beta(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
-  const auto beta = schema.argumentIndexWithName("beta");
-  if (!beta) return false;
-  const c10::IValue& value = stack[stack.size() - schema.arguments().size() + static_cast<size_t>(*beta)];
-  return value.isScalar() && value.toScalar().equal(0);
+  const c10::IValue* const beta = named(schema, stack, "beta");
+  return beta != nullptr && beta->isScalar() && beta->toScalar().equal(0);
+}
+
+/// Whether an operator that overwrites in places reduces onto the content there instead.
+bool accumulates(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
+  if (const c10::IValue* const accumulate = named(schema, stack, "accumulate")) return accumulate->toBool();
+  if (const c10::IValue* const include = named(schema, stack, "include_self")) return include->toBool();
+  return named(schema, stack, "reduce") != nullptr;
 }
 
 }  // namespace
@@ -62,7 +73,7 @@ bool reads_content(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   if (argument > 0 || !alias->isWrite() || op.hasTag(at::Tag::inplace_view)) return false;
   if (!name.starts_with(kNamespace) || !name.ends_with('_')) return false;
   const bool overwrites = std::ranges::find(kOverwriting, name.substr(kNamespace.size())) != std::end(kOverwriting);
-  return !overwrites && !has_zero_beta(schema, stack);
+  return overwrites ? accumulates(schema, stack) : !has_zero_beta(schema, stack);
 }
 
 }  // namespace plumbline::capture

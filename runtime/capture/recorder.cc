@@ -244,7 +244,7 @@ void Recorder::read_what_was_copied(graph::Node& node, const torch::jit::Stack& 
     if (alias == nullptr || alias->isWrite()) continue;
     for (graph::ValueId& value : node.arguments[i].values)
       for (const auto& [unfilled, tensor] : pending_unfilled_)
-        if (value == unfilled && is_copied(value)) value = add_constant(tensor);
+        if (value == unfilled && !tensor.is_meta() && is_copied(value)) value = add_constant(tensor);
   }
 }
 

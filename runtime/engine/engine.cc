@@ -34,14 +34,14 @@ void refuse_host_parts(const EngineOptions& options, const schedule::Schedule& s
                        " offloads activations, which is implemented for the CPU only; take another schedule");
 }
 
-/// The backward of each micro-batch would run on into the program that computed such an input.
-void refuse_computed_inputs(const std::vector<std::string>& names, const microbatch::Microbatches& batch) {
-  for (const std::vector<at::Tensor>& inputs : batch.inputs)
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined() && inputs[i].requires_grad() && !inputs[i].is_leaf())
-        throw InputError("engine: input '" + names[i] +
-                         "' is the result of operators that recorded their backward, which would run once for each "
-                         "micro-batch; give its detach(), which may require a gradient");
+/// The backward of each micro-batch would run on into the program that computed such an input. Micro-batches that were
+/// given apart may be views of a leaf, of which each has its own part of that program.
+void refuse_computed_inputs(const std::vector<std::string>& names, const std::vector<at::Tensor>& inputs) {
+  for (size_t i = 0; i < std::min(names.size(), inputs.size()); ++i)
+    if (inputs[i].defined() && inputs[i].requires_grad() && !inputs[i].is_leaf())
+      throw InputError("engine: input '" + names[i] +
+                       "' is the result of operators that recorded their backward, which would run once for each "
+                       "micro-batch; give its detach(), which may require a gradient");
 }
 
 /// Computed from the rows of the last divided input.
@@ -85,6 +85,8 @@ Engine::Engine(transport::Transport& transport, schedule::Schedule schedule, Pip
 
 StepResult Engine::train(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets) {
   const c10::AutoGradMode grad(true);
+  if (context_.options.loss && context_.schedule.microbatches > 1)
+    refuse_computed_inputs(context_.options.input_names, inputs);
   microbatch::Microbatches batch = divided(inputs, targets);
   const WholeInputs whole(inputs, context_.options.input_chunks, batch);
   return run(/*training=*/true, batch, &whole);
@@ -146,7 +148,6 @@ microbatch::Microbatches Engine::divided(const std::vector<at::Tensor>& inputs,
 
 /// `whole`: the inputs that were given undivided, if any.
 StepResult Engine::run(bool training, const microbatch::Microbatches& batch, const WholeInputs* whole) {
-  if (training && context_.options.loss) refuse_computed_inputs(context_.options.input_names, batch);
   std::vector<double> weights = loss_weights(context_.options, training, batch);
   for (double& weight : weights) weight *= context_.options.loss_scale;
   if (context_.lost_parameters)

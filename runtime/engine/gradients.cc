@@ -3,8 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
+#include <c10/core/ScalarType.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/error.h"
@@ -18,14 +18,23 @@ bool owns_memory(const at::Tensor& grad) { return grad.storage().use_count() == 
 /// Whether `more` can be added to `sum` in place, and no other tensor would change. Precondition: equal sizes.
 bool takes_in_place(const at::Tensor& sum, const at::Tensor& more) {
   return owns_memory(sum) && sum.is_non_overlapping_and_dense() && !sum.is_inference() &&
-         sum.scalar_type() == more.scalar_type() && sum.device() == more.device();
+         c10::promoteTypes(sum.scalar_type(), more.scalar_type()) == sum.scalar_type() && sum.device() == more.device();
+}
+
+/// A step gives its gradients the sizes of their leaves, so this is known before it begins.
+void require_sizes(const std::string& name, const at::Tensor& leaf) {
+  if (!leaf.grad().defined() || leaf.grad().sizes() == leaf.sizes()) return;
+  throw InputError("engine: the .grad of '" + name + "' is " + graph::describe(leaf.grad()) + ", its tensor is " +
+                   graph::describe(leaf) + "; give it the sizes of its tensor, or reset it");
 }
 
 }  // namespace
 
 GradientStash::GradientStash(const std::map<int, split::StageState>& states) {
   for (const auto& [stage, state] : states)
-    for (const auto& [name, parameter] : state.parameters) move_aside(name, parameter);
+    for (const auto& [name, parameter] : state.parameters) require_sizes(name, parameter);
+  for (const auto& [stage, state] : states)
+    for (const auto& [name, parameter] : state.parameters) move_aside(parameter);
 }
 
 GradientStash::~GradientStash() {
@@ -33,13 +42,16 @@ GradientStash::~GradientStash() {
 }
 
 void GradientStash::add(const std::string& name, const at::Tensor& leaf) {
+  if (known_.empty())
+    for (const Entry& entry : entries_) known_.insert(entry.leaf.unsafeGetTensorImpl());
   // A replicated input comes once for each micro-batch.
-  if (std::ranges::none_of(entries_, [&](const Entry& entry) { return entry.leaf.is_same(leaf); }))
-    move_aside(name, leaf);
+  if (!known_.insert(leaf.unsafeGetTensorImpl()).second) return;
+  require_sizes(name, leaf);
+  move_aside(leaf);
 }
 
-void GradientStash::move_aside(const std::string& name, const at::Tensor& leaf) {
-  entries_.push_back({&name, leaf, std::exchange(leaf.mutable_grad(), at::Tensor())});
+void GradientStash::move_aside(const at::Tensor& leaf) {
+  entries_.push_back({leaf, std::exchange(leaf.mutable_grad(), at::Tensor())});
 }
 
 void GradientStash::add_back() {
@@ -48,10 +60,6 @@ void GradientStash::add_back() {
   for (Entry& entry : entries_) {
     at::Tensor& grad = entry.leaf.mutable_grad();
     if (!entry.before.defined() || !grad.defined()) continue;
-    if (entry.before.sizes() != grad.sizes())
-      throw InputError("engine: the .grad that '" + *entry.name + "' had before the step is " +
-                       graph::describe(entry.before) + ", to which " + graph::describe(grad) +
-                       " is to be added; give it the sizes of its tensor, or reset it");
     entry.is_added = !takes_in_place(entry.before, grad);
     if (entry.is_added) grad = at::add(entry.before, grad);
   }

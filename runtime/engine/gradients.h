@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/schedule/schedule.h"
@@ -15,29 +16,29 @@ namespace plumbline::engine {
 /// destructor restores the earlier .grad, undefined if there was none, and drops the step's.
 class GradientStash {
  public:
-  /// The parameters in `states`, which must outlive the stash.
+  /// The parameters in `states`. Throws InputError, having changed nothing, for a .grad of other sizes than its
+  /// parameter's.
   explicit GradientStash(const std::map<int, split::StageState>& states);
   ~GradientStash();
   GradientStash(const GradientStash&) = delete;
   GradientStash& operator=(const GradientStash&) = delete;
 
-  /// Adds an input that is a leaf, unless it is there. `name` is for errors; it must outlive the stash.
+  /// Adds an input that is a leaf, unless it is there. Throws as the constructor does; `name` is for the error.
   void add(const std::string& name, const at::Tensor& leaf);
 
   /// Adds the step's .grad to the earlier gradients (in place where that is possible and no other tensor shares their
-  /// memory) and makes the sum the leaf's .grad. Call once, after the step's gradients are final. Throws InputError,
-  /// without having changed an earlier gradient, if one has other sizes than the step's.
+  /// memory) and makes the sum the leaf's .grad. Call once, after the step's gradients are final.
   void add_back();
 
  private:
   struct Entry {
-    const std::string* name;
     at::Tensor leaf, before;
     bool is_added = false;  // the leaf's .grad is the sum
   };
-  void move_aside(const std::string& name, const at::Tensor& leaf);
+  void move_aside(const at::Tensor& leaf);
 
   std::vector<Entry> entries_;
+  std::unordered_set<const c10::TensorImpl*> known_;  // the leaves of `entries_`, once an input was added
 };
 
 /// Copies every parameter gradient that shares memory with another tensor; call after each backward that adds to .grad

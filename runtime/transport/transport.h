@@ -151,7 +151,7 @@ class Transport {
   virtual bool has_message(int peer, int64_t tag) = 0;
 
   /// Returns whether the operation is complete and, if so, empties the request; true for an empty request. Never
-  /// blocks. Throws as `wait` does, except TimeoutError.
+  /// blocks, except for the copy of a message to a device. Throws as `wait` does; TimeoutError for that copy only.
   virtual bool test(Request& request) = 0;
 
   /// Blocks until the operation is complete, then empties the request; returns at once for an empty request. Throws

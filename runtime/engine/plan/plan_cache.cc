@@ -217,8 +217,8 @@ void PlanCache::refuse_written_copies(const split::Pipe& pipe) const {
       if (other == with.end() || !with.contains(stage)) continue;  // bind() refuses a stage without the buffer
       throw InputError("engine: the forward of stage " + std::to_string(stage) + " writes '" + attribute.name +
                        "', of which stage " + std::to_string(*other) +
-                       " has a copy since a step that did not write it; the copy would keep the old values, so use it "
-                       "in one stage only");
+                       " has a copy since a step that did not write it; the copy would keep the old values; use it "
+                       "in one stage only, or train with an engine that has not evaluated");
     }
   }
 }

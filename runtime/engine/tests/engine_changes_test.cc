@@ -202,7 +202,7 @@ TEST(EngineChanges, ARankWithoutTheFirstStageDoesNotTouchTheGradientsOfInputs) {
   EXPECT_TRUE(given.grad().is_same(before));
 }
 
-TEST(EngineChanges, AComputedInputIsRefusedWhereItRequiresAGradient) {
+TEST(EngineChanges, AComputedInputIsRefusedWhereEachMicrobatchWouldRunItsBackward) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4), leaf = x.clone().requires_grad_();
   const at::Tensor computed = leaf.sin();
   const std::string text =
@@ -211,15 +211,22 @@ TEST(EngineChanges, AComputedInputIsRefusedWhereItRequiresAGradient) {
   for (bool replicate : {false, true}) {
     Fleet fleet("mlp", schedule::make_schedule("gpipe", 2, 2));
     fleet.options.input_chunks = {microbatch::ChunkSpec{.replicate = replicate}};
-    fleet.run([&](engine::Engine& engine, int) {
-      EXPECT_EQ(refusal([&] { engine.train({computed}, target); }), text);
-      microbatch::Microbatches batch;
-      for (const at::Tensor& piece : leaf.tensor_split(2)) batch.inputs.push_back({piece});
-      for (const at::Tensor& piece : target.tensor_split(2)) batch.targets.push_back(piece);
-      EXPECT_EQ(refusal([&] { engine.train(batch); }), text) << "views of a leaf are computed from it";
-    });
+    fleet.run(
+        [&](engine::Engine& engine, int) { EXPECT_EQ(refusal([&] { engine.train({computed}, target); }), text); });
   }
   EXPECT_FALSE(leaf.grad().defined());
+  Fleet fleet("mlp", schedule::make_schedule("gpipe", 1, 2));
+  fleet.run([&](engine::Engine& engine, int) {
+    microbatch::Microbatches batch;  // of views, each with a backward of its own
+    for (const at::Tensor& piece : leaf.tensor_split(2)) batch.inputs.push_back({piece});
+    for (const at::Tensor& piece : target.tensor_split(2)) batch.targets.push_back(piece);
+    engine.train(batch);
+  });
+  const at::Tensor plain = x.clone().requires_grad_();
+  Net whole("mlp", 4);
+  for (int m = 0; m < 2; ++m)
+    mean_square(whole.forward({plain.tensor_split(2)[m]}), target.tensor_split(2)[m]).backward();
+  EXPECT_TRUE(at::equal(leaf.grad(), plain.grad()));
 }
 
 TEST(EngineChanges, AFailedStepLeavesTheGradientsOfInputs) {
@@ -313,9 +320,8 @@ TEST(EngineChanges, AnEarlierGradientOfOtherSizesIsRefusedAndNoneIsLost) {
       NamedTensors before{{"x", given.grad().clone()}};
       for (const auto& [name, parameter] : parameters) before[name] = parameter.grad().clone();
       EXPECT_EQ(refusal([&] { engine.train({given}, target); }),
-                "engine: the .grad that '" + culprit + "' had before the step is f32[1], to which " +
-                    (culprit == "x" ? "f32[4,6]" : "f32[6]") +
-                    " is to be added; give it the sizes of its tensor, or reset it");
+                "engine: the .grad of '" + culprit + "' is f32[1], its tensor is " +
+                    (culprit == "x" ? "f32[4,6]" : "f32[6]") + "; give it the sizes of its tensor, or reset it");
       for (const auto& [name, parameter] : parameters) expect_same(parameter.grad(), before.at(name), name);
       expect_same(given.grad(), before.at("x"), "x");
       wrong.mutable_grad() = whole;

@@ -5,6 +5,7 @@
 // without MPI_Cancel. The cost is one copy of messages below the eager limit; larger ones wait at the sender until they
 // are matched in any case.
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -60,7 +61,8 @@ Clock::duration polling_on_this_host(MPI_Comm comm) {
   for (const int core : own_cores()) usable[core] = 1;
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, usable.data(), CPU_SETSIZE, MPI_UNSIGNED_CHAR, MPI_MAX, host), "MPI_Allreduce");
   MPI_Comm_free(&host);
-  return polling_time(ranks, std::ranges::count(usable, 1));
+  const auto cores = std::ranges::count(usable, 1);  // none where the kernel's sets of cores are larger than ours
+  return polling_time(ranks, cores > 0 ? cores : sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 class MpiTransport final : public Transport {

@@ -81,10 +81,11 @@ class Engine {
   /// gradients of inputs that are leaves and require gradients are added to their .grad, not divided by the number of
   /// micro-batches; for a replicated input, they are summed over the micro-batches. Each rank passes the same batch:
   /// stage 0 reads the inputs, the last stage the targets, and other stages only shapes. Throws InputError if the batch
-  /// cannot be divided (chunk.h), if an input of a step with a backward requires a gradient and is no leaf, or if the
-  /// schedule does not fit the model (another number of stages, violations of check.h with the model's edges); Error,
-  /// TimeoutError or PeerError if an action or a transfer fails. Gradients are then as before. Ranks that are threads
-  /// may give the same tensors, but ranks of several replicas of stage 0 need leaves of their own.
+  /// cannot be divided (chunk.h), if an input requires a gradient, is no leaf and is used by several micro-batches of a
+  /// step with a backward, or if the schedule does not fit the model (another number of stages, violations of check.h
+  /// with the model's edges); Error, TimeoutError or PeerError if an action or a transfer fails. Gradients are then as
+  /// before. Ranks that are threads may give the same tensors, but ranks of several replicas of stage 0 need leaves of
+  /// their own.
   StepResult train(const std::vector<at::Tensor>& inputs, const microbatch::Targets& targets);
 
   /// The same with inputs by name, beside or in place of positional inputs. Throws InputError as bind_inputs() does.

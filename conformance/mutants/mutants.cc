@@ -100,6 +100,7 @@ const Need groups{"groups of a forward and a backward", [](const MutantRun& run)
                     return trains(run) && any_action(run, [](const schedule::Action& a) { return a.overlaps_next; });
                   }};
 const Need divided{"a batch that the user divides", [](const MutantRun& run) { return run.of.divided; }};
+const Need input_gradients{"gradients of inputs", [](const MutantRun& run) { return run.of.input_gradients; }};
 const Need whole_gradients{"gradients of whole inputs", [](const MutantRun& run) { return run.of.whole_gradients; }};
 const Need some_gradients{"inputs that require gradients in some micro-batches",
                           [](const MutantRun& run) { return !run.of.gradient_microbatches.empty(); }};

@@ -52,7 +52,7 @@ extern const Need training, halves, several_microbatches, buffers, random_layers
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
     several_targets, local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded,
     offloads, groups, plain_accumulation, accumulation_hooks, value_hooks, weight_closures, divided, whole_gradients,
-    some_gradients, early_exits, complex_numbers, conjugated_numbers;
+    input_gradients, some_gradients, early_exits, complex_numbers, conjugated_numbers;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();

@@ -57,6 +57,7 @@ const std::map<std::string, const char*> kBeyondTerms = {
     {"receive-smaller-than-send", kStreams},
     {"send-freed-at-its-post", kStreams},
     {"sends-in-another-order", kStreams},
+    {"parameters-divided-after-evaluation", kShards},
     {"shard-empty", kShards},
     {"shard-of-earlier-gather", kShards},
     {"shard-reversed", kShards},

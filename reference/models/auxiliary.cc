@@ -22,6 +22,13 @@ Tensors auxiliary(Parts& net, const Tensors& in) {
   return {net.chain(5, 7, second), early, later};
 }
 
+/// A branch of an early value that only a loss of a later stage reads.
+Tensors branch(Parts& net, const Tensors& in) {
+  const at::Tensor first = net.chain(0, 1, in[0]), side = at::mul(first, 2);
+  const at::Tensor second = net.chain(2, 4, first), loss = at::sum(capture::call(net.extra("auxiliary"), side));
+  return {net.chain(5, 7, second), loss};
+}
+
 /// The square of the mean over the rows, summed, as in the balancing losses of mixtures of experts: not a sum over
 /// rows.
 at::Tensor imbalance(const at::Tensor& h) {
@@ -53,6 +60,8 @@ std::vector<Family> auxiliary_families() {
   using namespace auxiliary_models;
   using enum Content;
   std::vector<Family> all = twins({.name = "auxiliary", .forward = auxiliary, .auxiliary_losses = 2});
+  for (Family& family : twins({.name = "branch", .forward = branch, .extras = {"auxiliary"}, .auxiliary_losses = 1}))
+    all.push_back(std::move(family));
   all.push_back(real_twin({.name = "balanced", .forward = balanced, .auxiliary_losses = 2}));
   all.push_back(real_twin({.name = "spiked",
                            .forward = spiked,

@@ -122,6 +122,14 @@ Tensors late_input(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, at::add(net.chain(0, 5, in[0]), at::mul(in[1], in[2])))};
 }
 
+/// A late stage writes a value that an early one made and that requires no gradient.
+Tensors late_write(Parts& net, const Tensors& in) {
+  at::Tensor offset = at::mul(in[1], 2);
+  const at::Tensor h = net.chain(0, 5, in[0]);
+  offset.add_(1);
+  return {net.chain(6, 7, at::add(h, offset))};
+}
+
 /// The second output is None, the third is not.
 Tensors none(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 5, in[0]);
@@ -196,6 +204,7 @@ std::vector<Family> border_families() {
       {.name = "small-numbers", .forward = small_numbers, .inputs = {{"x", Values}, {"ids", Ids}}, .extras = {"table"}},
       {.name = "complex", .forward = complex_numbers},
       {.name = "late-input", .forward = late_input, .inputs = {{"x", Values}, {"late", Values}, {"scale", Scale}}},
+      {.name = "late-write", .forward = late_write, .inputs = {{"x", Values}, {"offset", Values}}},
       {.name = "none", .forward = none},
       {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
       {.name = "begins-in-place", .forward = plain, .prepare = opened(Opening::InPlace)},

@@ -17,6 +17,9 @@ Tensors optional_mask(Parts& net, const Tensors& in) {
   return {capture::call(net.part(7), net.chain(5, 6, h), in[1], Meeting::Factor)};
 }
 
+/// The same with the mask as the first input, so that a None precedes the values.
+Tensors leading_mask(Parts& net, const Tensors& in) { return optional_mask(net, {in[1], in[0]}); }
+
 /// Twice an early value is added near the end and is the second output; evaluation omits both.
 Tensors absent_value(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
@@ -34,6 +37,7 @@ std::vector<Family> presence_families() {
   using enum Content;
   return families_of(
       {{.name = "optional-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", FirstMask}}},
+       {.name = "leading-mask", .forward = leading_mask, .inputs = {{"mask", FirstMask}, {"x", Values}}},
        {.name = "absent-value", .forward = absent_value}},
       {{.name = "late-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", SecondMask}}}});
 }

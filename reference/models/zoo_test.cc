@@ -50,7 +50,9 @@ TEST_P(ZooModel, EveryUsedTrainableParameterGetsAGradient) {
     if (output.defined()) {
       EXPECT_TRUE(output.isfinite().all().item<bool>());
     }
-  loss_of(outputs, batch.targets).backward();
+  at::Tensor loss = loss_of(outputs, batch.targets);
+  for (size_t i = outputs.size() - model.auxiliary_losses; i < outputs.size(); ++i) loss = loss + outputs[i];
+  loss.backward();
   int64_t numbers = 0;
   for (const auto& parameter : model.module->named_parameters()) {
     const std::string& name = parameter.key();

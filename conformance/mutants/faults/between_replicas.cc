@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "conformance/corpus/case_schedule.h"
 #include "conformance/mutants/hooked_steps.h"
@@ -58,6 +59,21 @@ at::Tensor step_times(double factor, const at::Tensor& grad, const at::Tensor& b
 
 Mutant shards(std::string name, std::string what, Hooks hooks, std::vector<Need> needs = {need::sharded}) {
   return on_the_wire(std::move(name), std::move(what), std::move(hooks), std::move(needs));
+}
+
+/// Overwrites the words of 8 bytes that other replicas have, as ParameterShards does between uses.
+void drop_parts_of_others(const FaultSite& site, const reference::NamedTensors& parameters) {
+  const size_t mine = replica_of(site), replicas = site.of.replicas;
+  for (const auto& [name, parameter] : parameters) {
+    constexpr size_t kWord = 8;
+    auto* data = static_cast<std::byte*>(parameter.mutable_data_ptr());
+    const size_t bytes = parameter.nbytes(), words = (bytes + kWord - 1) / kWord;
+    const size_t first = std::min(bytes, mine * words / replicas * kWord);
+    const size_t last = std::min(bytes, (mine + 1) * words / replicas * kWord);
+    std::memset(data, 0xff, first);
+    std::memset(data + last, 0xff, bytes - last);
+    site.happens();
+  }
 }
 
 /// Replaces the actions that the engine would add for the case's replicas by a changed list of them.
@@ -127,6 +143,16 @@ std::vector<Mutant> mutants_between_replicas() {
              arrived(Load::Shard, [](const Message&, at::Tensor& numbers) { numbers.copy_(numbers.flip(0)); })),
       shards("shard-of-earlier-gather", "A gathering returns the parts of an earlier one.", stale(Load::Shard),
              {need::sharded, need::optimizer, need::several_trainings}),
+      {"parameters-divided-after-evaluation",
+       "An evaluation leaves the parameters divided among the replicas.",
+       [](const FaultSite& site) {
+         return step_fault({.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+           inner.evaluate(step, batch);
+           drop_parts_of_others(site, inner.parameters());
+         }});
+       },
+       {need::sharded, need::evaluation},
+       2},
       actions("reduced-too-early", "A stage's gradients are summed before its last micro-batch.",
               [](schedule::Schedule& schedule) {
                 for (std::vector<schedule::Action>& list : schedule.ranks) {

@@ -5,6 +5,7 @@
 #include <ATen/ops/ne.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "conformance/mutants/faults/elements_of.h"
@@ -12,6 +13,7 @@
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/options_mutant.h"
 #include "conformance/mutants/same_bytes.h"
+#include "reference/loss.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -82,6 +84,36 @@ Mutant step_scaled(std::string name, std::string what, std::function<double(cons
             }});
           },
           std::move(needs)};
+}
+
+/// The divisor of the last training step also divides the losses of evaluations.
+Fault divisor_outlives_its_step(const FaultSite& site) {
+  struct Divisors {
+    double trained = 0;     // of the last training step; 0: none yet
+    double evaluation = 0;  // of the evaluation that runs; 0: none
+  };
+  const auto divisors = std::make_shared<Divisors>();
+  Fault fault = step_fault({.train =
+                                [site, divisors](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+                                  divisors->trained = reference::loss_divisor(site.of, batch.targets);
+                                  inner.train(step, batch);
+                                },
+                            .evaluate =
+                                [site, divisors](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+                                  divisors->evaluation = reference::loss_divisor(site.of, batch.targets);
+                                  inner.evaluate(step, batch);
+                                  divisors->evaluation = 0;
+                                }});
+  fault.options = [site, divisors](engine::EngineOptions& options) {
+    options.loss = [site, divisors, right = options.loss](const std::vector<at::Tensor>& outputs,
+                                                          const Targets& targets) {
+      const at::Tensor loss = right(outputs, targets);
+      if (!loss.defined() || divisors->trained == 0 || divisors->evaluation == 0) return loss;
+      if (divisors->evaluation != divisors->trained) site.happens();
+      return at::mul(loss, divisors->evaluation / divisors->trained);
+    };
+  };
+  return fault;
 }
 
 }  // namespace
@@ -180,6 +212,10 @@ std::vector<Mutant> mutants_in_the_loss() {
              return right(outputs, targets).div(4);
            },
            {need::training, need::divisor}),
+      {"evaluation-divided-as-training",
+       "The loss of an evaluation is divided by the divisor of the last training step.",
+       divisor_outlives_its_step,
+       {need::evaluation_after_training, need::divisor}},
       loss("added-losses-forgotten", "The losses of early stages are not added.",
            [](const engine::LossFunction& right, const std::vector<at::Tensor>& outputs, const Targets& targets) {
              return right({outputs[0]}, targets);

@@ -8,6 +8,7 @@
 #include "conformance/mutants/faults/pipe_fault.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
+#include "runtime/graph/gradient_reach.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -54,6 +55,29 @@ bool feeds_a_frozen_stage(const split::Pipe& pipe, const split::Boundary& bounda
       });
 }
 
+/// Removes the gradients of boundaries that only local losses depend on.
+bool follow_last_loss_only(split::Pipe& pipe) {
+  std::vector<bool> reached(pipe.boundaries.size());
+  for (int s = pipe.num_stages() - 1; s >= 0; --s) {
+    const split::Stage& stage = pipe.stages[s];
+    std::vector<graph::ValueId> roots;
+    if (s == pipe.num_stages() - 1) {
+      roots = stage.graph.outputs;
+      for (const split::LocalLoss& loss : pipe.local_losses)
+        if (loss.stage == s) roots[loss.output] = graph::kNoValue;
+    }
+    for (size_t i = 0; i < stage.outputs.size(); ++i)
+      if (reached[stage.outputs[i]]) roots.push_back(stage.graph.outputs[i]);
+    const std::vector<char> reach = graph::gradient_reach(stage.graph, roots);
+    for (size_t i = 0; i < stage.inputs.size(); ++i)
+      if (reach[stage.graph.inputs[i].value] != 0) reached[stage.inputs[i]] = true;
+  }
+  bool any = false;
+  for (size_t b = 0; b < reached.size(); ++b)
+    any = (!reached[b] && std::exchange(pipe.boundaries[b].has_gradient, false)) || any;
+  return any;
+}
+
 Mutant parameters(std::string name, std::string what, std::function<void(int stage, at::Tensor& values)> change,
                   std::vector<Need> needs) {
   return {std::move(name), std::move(what),
@@ -96,6 +120,8 @@ std::vector<Mutant> mutants_in_the_pipe() {
            [](split::Pipe& pipe) {
              return !pipe.boundaries.empty() && std::exchange(pipe.boundaries.back().has_gradient, false);
            }),
+      pipe("only-last-loss-followed", "A value on which only losses of early stages depend gets no gradient.",
+           follow_last_loss_only, {need::training, need::local_losses}),
       std::move(trained),
       parameters("parameters-in-bf16", "A rank loads its parameters from a checkpoint in bf16.",
                  [](int, at::Tensor& values) { values.copy_(values.to(at::kBFloat16)); }, {need::float32}),

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "conformance/mutants/faults/batch_fault.h"
@@ -202,6 +203,37 @@ Fault needs_of_first(const FaultSite& site) {
   });
 }
 
+/// Gradients are numbered by the inputs that are there and handed out by all inputs.
+Fault gradients_shifted_by_none(const FaultSite& site) {
+  // By training step: which inputs, of all micro-batches alike, are there.
+  const auto given = std::make_shared<std::map<int, std::vector<bool>>>();
+  const auto names = std::make_shared<std::vector<std::string>>();
+  Fault fault = step_fault({.train = [given](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+    std::vector<bool>& there = (*given)[step];
+    for (const at::Tensor& input : batch.parts.empty() ? batch.inputs : batch.parts.front().inputs)
+      there.push_back(input.defined());
+    inner.train(step, batch);
+  }});
+  fault.options = [names](engine::EngineOptions& options) { *names = options.input_names; };
+  fault.results = [site, given, names](reference::Results& results) {
+    reference::Results told;
+    for (const auto& [text, grad] : results) {
+      ResultKey key = reference::parse_result_key(text);
+      if (key.kind == ResultKind::InputGrad) {
+        const std::vector<bool>& there = given->at(key.step);
+        const auto input = std::ranges::find(*names, key.name) - names->begin();
+        const auto number = std::count(there.begin(), there.begin() + input, true);
+        if (number != input) site.happens();
+        if (!there[number]) continue;  // a None has no gradient
+        key.name = (*names)[number];
+      }
+      told.insert_or_assign(to_string(key), grad);
+    }
+    results = std::move(told);
+  };
+  return fault;
+}
+
 }  // namespace
 
 std::vector<Mutant> mutants_in_what_is_given() {
@@ -260,6 +292,10 @@ std::vector<Mutant> mutants_in_what_is_given() {
             return before.defined() && before.sizes() == grad.sizes() ? at::add(before, grad) : grad;
           },
           need::divided),
+      {"input-gradients-shifted-by-none",
+       "Gradients of inputs are handed out as if no input were None.",
+       gradients_shifted_by_none,
+       {need::training, need::input_gradients}},
       {"inputs-as-first-microbatch",
        "If the inputs of micro-batch 0 require no gradients, those of no micro-batch do.",
        needs_of_first,

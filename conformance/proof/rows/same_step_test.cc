@@ -29,6 +29,7 @@ const std::map<std::string, std::string>& reasons() {
       {"host-numbers", "aten::add.Scalar: its argument other differs"},
       // The loss is a mean over the rows, the loss added to it is not.
       {"auxiliary", "aten::add.Tensor: adds operand 1, which micro-batches weight otherwise"},
+      {"branch", "output 1 of micro-batch 0 needs the weight 1 and gets 1/4"},
       {"balanced", "aten::mul.Tensor: multiplies two sums over the rows"},
       // Buffers that are read, or that would have to be proven sums.
       {"reads-buffer", "micro-batches weight otherwise"},

@@ -152,6 +152,10 @@ TEST(Chunk, MergeIsTheInverseOfDividing) {
     EXPECT_TRUE(at::equal(merged[2], same));
   }
   EXPECT_EQ(merge_outputs({{at::ones({2})}, {at::ones({1})}}, {})[0].size(0), 3) << "without a spec: dimension 0";
+  const Tensors more =
+      merge_outputs({{at::ones({2, 3}), at::ones({2, 3})}, {at::ones({2, 3}), at::ones({2, 3})}}, {along(1)});
+  EXPECT_EQ(more[0].sizes(), (std::vector<int64_t>{2, 6}));
+  EXPECT_EQ(more[1].sizes(), (std::vector<int64_t>{4, 3})) << "an output after the last spec: dimension 0";
   EXPECT_TRUE(merge_outputs({}, {}).empty());
 }
 

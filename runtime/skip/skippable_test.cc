@@ -300,6 +300,15 @@ TEST(SkipTrackers, AScopeHidesWhatWasStashedOutsideIt) {
   EXPECT_EQ(testing::refusal([] { popping("foo")->forward(forty_two()); }), "accepted");
 }
 
+// A forward that failed between stash and pop leaves its skip behind.
+TEST(SkipTrackers, ALaterSkipReplacesOneLeftOver) {
+  SkipTracker tracker;
+  tracker.save({.name = "foo"}, at::ones({1}));
+  tracker.save({.name = "foo"}, forty_two());
+  EXPECT_TRUE(at::equal(tracker.load({.name = "foo"}).value(), forty_two()));
+  EXPECT_FALSE(tracker.load({.name = "foo"}).has_value());
+}
+
 // Only the tracker holds a skip, and nothing holds it once it is popped.
 TEST_F(Skippables, reuse_portal_tensor_life) {
   c10::weak_intrusive_ptr<c10::TensorImpl> life(at::ones({1}).getIntrusivePtr());

@@ -273,6 +273,23 @@ pipe_split
   testing::expect_part(refusal_of_neg("%1", "return %5\n"), "writes the memory of 'mask', which stage 0 uses as well");
 }
 
+/// On one rank it is the tensor of the stage that made it.
+TEST(Split, AStageThatWritesWhatItReceivesWritesACopy) {
+  for (const std::string gradient : {"", "*"}) {
+    const Pipe pipe = split(graph::parse_graph(R"(input %0: f32[2] = "x"
+%1: f32[2])" + gradient + R"( = aten::relu(%0)
+pipe_split
+%2: f32[2])" + gradient + R"( = aten::neg_(%1)
+return %2
+)"));
+    const at::Tensor given = at::full({2}, 3.0);
+    std::vector<at::Tensor> outputs;
+    graph::Program(pipe.stages[1].graph).run(std::vector{given}, outputs);
+    EXPECT_TRUE(at::equal(given, at::full({2}, 3.0))) << gradient;
+    EXPECT_TRUE(at::equal(outputs[0], at::full({2}, -3.0))) << gradient;
+  }
+}
+
 /// Three stages; the scalars %3 and %6 of stages 0 and 2 are the second and third output.
 const std::string kWithLosses = R"(input %0: f32[2] = "x"
 %1: f32[2]* = aten::relu(%0)

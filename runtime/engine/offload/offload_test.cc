@@ -159,5 +159,25 @@ TEST(SavedValues, AChangeInPlaceIsNoticed) {
   EXPECT_NE(testing::failure<Error>([&] { y.sum().backward(); }).find("changed in place"), std::string::npos);
 }
 
+/// What comes back then is not what the forward saved.
+TEST(SavedValues, AChangeInPlaceBeforeOffloadingIsNoticedAfterReloading) {
+  const at::Tensor x = at::ones({3}).requires_grad_();
+  SavedValues saved;
+  at::Tensor y;
+  {
+    const SavedValues::Recording recording(&saved);
+    y = x.exp();
+  }
+  {
+    const at::NoGradGuard no_grad;
+    y.mul_(2);
+  }
+  std::vector<std::shared_ptr<SavedValue>> away;
+  const std::vector<c10::Storage> blocks = take_all(saved, away);
+  ASSERT_EQ(away.size(), 1u);
+  away[0]->give_back(blocks[0]);
+  EXPECT_NE(testing::failure<Error>([&] { y.sum().backward(); }).find("changed in place"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace plumbline::engine

@@ -39,6 +39,32 @@ bool comparison(const c10::Scalar& a, const c10::Scalar& b, const Operation& ope
   throw Error("the result of " + std::string(operation) + " does not fit into 64 bits");
 }
 
+c10::Scalar number_add(const c10::Scalar& a, const c10::Scalar& b) {
+  if (!is_whole(a, b)) return a.toDouble() + b.toDouble();
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a.toLong(), b.toLong(), &sum)) refuse_large("plumbline::number_add");
+  return sum;
+}
+
+c10::Scalar number_sub(const c10::Scalar& a, const c10::Scalar& b) {
+  if (!is_whole(a, b)) return a.toDouble() - b.toDouble();
+  int64_t difference = 0;
+  if (__builtin_sub_overflow(a.toLong(), b.toLong(), &difference)) refuse_large("plumbline::number_sub");
+  return difference;
+}
+
+c10::Scalar number_mul(const c10::Scalar& a, const c10::Scalar& b) {
+  if (!is_whole(a, b)) return a.toDouble() * b.toDouble();
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a.toLong(), b.toLong(), &product)) refuse_large("plumbline::number_mul");
+  return product;
+}
+
+c10::Scalar number_neg(const c10::Scalar& a) {
+  if (!a.isFloatingPoint() && a.toLong() == std::numeric_limits<int64_t>::min()) refuse_large("plumbline::number_neg");
+  return -a;
+}
+
 int64_t floor_quotient(int64_t a, int64_t b) {
   if (b == 0) throw Error("integer division by zero");
   if (b == -1 && a == std::numeric_limits<int64_t>::min()) refuse_large("plumbline::number_floordiv");
@@ -129,21 +155,15 @@ void refuse_branches(const c10::OperatorHandle& op, torch::jit::Stack*) {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(plumbline, library) {
-  library.def("number_add(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
-    return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return x + y; });
-  });
-  library.def("number_sub(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
-    return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return x - y; });
-  });
-  library.def("number_mul(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
-    return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return x * y; });
-  });
+  library.def("number_add(Scalar a, Scalar b) -> Scalar", &number_add);
+  library.def("number_sub(Scalar a, Scalar b) -> Scalar", &number_sub);
+  library.def("number_mul(Scalar a, Scalar b) -> Scalar", &number_mul);
   library.def("number_truediv(Scalar a, Scalar b) -> Scalar",
               [](const c10::Scalar& a, const c10::Scalar& b) { return c10::Scalar(a.toDouble() / b.toDouble()); });
   library.def("number_floordiv(Scalar a, Scalar b) -> Scalar", &number_floordiv);
   library.def("number_mod(Scalar a, Scalar b) -> Scalar", &number_mod);
   library.def("number_pow(Scalar a, Scalar b) -> Scalar", &number_pow);
-  library.def("number_neg(Scalar a) -> Scalar", [](const c10::Scalar& a) { return -a; });
+  library.def("number_neg(Scalar a) -> Scalar", &number_neg);
   library.def("number_min(Scalar a, Scalar b) -> Scalar", [](const c10::Scalar& a, const c10::Scalar& b) {
     return arithmetic(a, b, [](auto x, auto y) -> c10::Scalar { return std::min(x, y); });
   });

@@ -128,6 +128,13 @@ TEST(NumberOperators, ResultsBeyond64BitsAreRefused) {
   EXPECT_EQ(refused("number_floordiv", kLeast, -1),
             "the result of plumbline::number_floordiv does not fit into 64 bits");
   EXPECT_EQ(refused("number_mod", 1, 0), "integer division by zero");
+  EXPECT_EQ(refused("number_add", kMost, 1), "the result of plumbline::number_add does not fit into 64 bits");
+  EXPECT_EQ(refused("number_sub", kLeast, 1), "the result of plumbline::number_sub does not fit into 64 bits");
+  EXPECT_EQ(refused("number_mul", kMost, 2), "the result of plumbline::number_mul does not fit into 64 bits");
+  expect_same(computed("number_add", kMost - 1, int64_t{1}), kMost);
+  expect_same(computed("number_sub", kLeast + 1, int64_t{1}), kLeast);
+  expect_same(computed("number_mul", kMost / 2, int64_t{-2}), -(kMost / 2) * 2);
+  expect_same(computed("number_add", kMost, 1.0), 9223372036854775808.0);
 }
 
 }  // namespace

@@ -72,7 +72,12 @@ graph::Argument tensor_list(const json& items, const c10::Argument& formal, cons
       continue;
     }
     const json& tensor = item.contains("as_tensor") ? item.at("as_tensor") : item;
-    argument.values.push_back(lookup(tensor.at("name").get<std::string>()).value);
+    const Meaning meaning = lookup(tensor.at("name").get<std::string>());
+    const bool fits =
+        meaning.is_value() || (meaning.constant.isNone() && argument.kind == graph::Argument::Kind::OptionalTensorList);
+    if (!fits)
+      throw Error("it is " + meaning.constant.type()->str() + " where " + element_of(formal)->str() + " is expected");
+    argument.values.push_back(meaning.value);
   }
   return argument;
 }

@@ -160,6 +160,18 @@ TEST(GraphBuilder, RefusalsNameNodeOperatorAndModule) {
   EXPECT_NE(refusal("[]", "[" + tensor("y") + "]").find("'y', which nothing before it defines"), std::string::npos);
 }
 
+TEST(Arguments, AListOfTensorsTakesNoConstants) {
+  const c10::FunctionSchema& cat = c10::Dispatcher::singleton().findSchemaOrThrow("aten::cat", "").schema();
+  const auto failure_of = [&](const c10::IValue& constant) {
+    return testing::failure([&] {
+      convert_argument(nlohmann::json::parse(R"({"as_tensors": [{"name": "n"}]})"), cat.arguments()[0],
+                       [&](const std::string&) { return Meaning{graph::kNoValue, constant}; });
+    });
+  };
+  EXPECT_EQ(failure_of(3), "it is int where Tensor is expected");
+  EXPECT_EQ(failure_of({}), "it is NoneType where Tensor is expected");
+}
+
 TEST(GraphBuilder, SizesOfNoTensorAreRefused) {
   const auto meta = [](const char* sizes) {
     return nlohmann::json::parse(std::string(R"({"dtype": 7, "requires_grad": false, "sizes": )") + sizes + "}");

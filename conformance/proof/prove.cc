@@ -8,6 +8,7 @@
 #include <cctype>
 #include <future>
 #include <optional>
+#include <set>
 
 #include "conformance/backend/engine_subject.h"
 #include "conformance/judge/stage_orders.h"
@@ -91,6 +92,7 @@ class Comparison {
       }
       if (!delivered) add({key}, [] { return "no rank delivered it"; });
     }
+    for (size_t rank = 0; rank < ranks.size(); ++rank) require_gradients_of_copies(static_cast<int>(rank), ranks[rank]);
     for (const RankTerms& rank : ranks)
       for (const auto& [key, id] : rank.results)
         if (!expected_.contains(key)) add({key}, [] { return "the unsplit run has no such result"; });
@@ -98,6 +100,19 @@ class Comparison {
   }
 
  private:
+  /// Every copy of a parameter has the gradient, on whichever rank it is.
+  void require_gradients_of_copies(int rank, const RankTerms& delivered) {
+    std::set<std::string> held;
+    for (const auto& [text, id] : delivered.results)
+      if (const reference::ResultKey key = reference::parse_result_key(text); key.kind == reference::ResultKind::Param)
+        held.insert(key.name);
+    for (const auto& [text, id] : expected_) {
+      const reference::ResultKey key = reference::parse_result_key(text);
+      if (key.kind == reference::ResultKind::Grad && held.contains(key.name) && !delivered.results.contains(text))
+        add({text}, [&] { return "rank " + std::to_string(rank) + " has a copy of the parameter without it"; });
+    }
+  }
+
   void compare(const std::string& key, const TermId& right, const TermId& found) {
     if (found == right) return;
     add({key, relation_between(forms_, right, found), runs_.found.first(found).stage},

@@ -209,6 +209,23 @@ TEST(Prove, AFaultInTheUpdateIsRefuted) {
   EXPECT_NE(twice.why.find("param "), std::string::npos) << twice.why;
 }
 
+/// The last rank's copy of the embedding, which the first rank has as well, ends without a gradient.
+Fault copy_without_gradient(const FaultSite& site) {
+  return conformance::step_fault({.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+    inner.train(step, batch);
+    if (!site.is_last_rank()) return;
+    for (const auto& [name, parameter] : inner.parameters())
+      if (name == "tok.weight") parameter.mutable_grad() = at::Tensor();
+  }});
+}
+
+TEST(Prove, EachCopyOfAParameterNeedsItsGradient) {
+  EXPECT_EQ(prove_case(find_case("exact-tied"), "gpipe", 2).outcome, Outcome::Proven);
+  const Proof proof = prove_case(find_case("exact-tied"), "gpipe", 2, &copy_without_gradient);
+  EXPECT_EQ(proof.outcome, Outcome::Refuted);
+  EXPECT_NE(proof.why.find("rank 1 has a copy of the parameter without it"), std::string::npos) << proof.why;
+}
+
 TEST(Prove, AStaleWeightIsRefutedAtALearningRateOfZero) {
   reference::Case c = find_case("train-mlp");
   c.optimizer = {};

@@ -5,6 +5,7 @@
 #include <ATen/ops/ne.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -113,6 +114,28 @@ Fault divisor_outlives_its_step(const FaultSite& site) {
       return at::mul(loss, divisors->evaluation / divisors->trained);
     };
   };
+  return fault;
+}
+
+/// What a training step adds to the gradients, multiplied by the rounded reciprocal instead of divided.
+Fault multiplied_by_reciprocal(const FaultSite& site) {
+  Fault fault = step_fault({.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
+    std::map<const void*, at::Tensor> before;
+    for (const auto& [name, parameter] : inner.parameters())
+      before[parameter.unsafeGetTensorImpl()] = std::exchange(parameter.mutable_grad(), at::Tensor());
+    inner.train(step, batch);
+    for (const auto& [name, parameter] : inner.parameters()) {
+      at::Tensor& grad = parameter.mutable_grad();
+      if (grad.defined()) {
+        const at::Tensor right = at::div(grad, site.microbatches());
+        grad = at::mul(grad, 1.0 / site.microbatches());
+        if (!same_bytes(grad, right)) site.happens();
+      }
+      const at::Tensor& earlier = before[parameter.unsafeGetTensorImpl()];
+      if (earlier.defined()) grad = grad.defined() ? at::add(earlier, grad) : earlier;
+    }
+  }});
+  fault.options = [](engine::EngineOptions& options) { options.divide_by_microbatches = false; };
   return fault;
 }
 
@@ -286,6 +309,10 @@ std::vector<Mutant> mutants_in_the_loss() {
       step_scaled("divided-twice", "Gradients are divided by the number of micro-batches twice.",
                   [](const FaultSite& site) { return 1.0 / site.microbatches(); },
                   {need::division, need::several_microbatches}),
+      {"multiplied-by-reciprocal",
+       "Gradients are multiplied by the rounded reciprocal of the number of micro-batches.",
+       multiplied_by_reciprocal,
+       {need::division, need::several_microbatches}},
       step_scaled("divided-by-ranks", "Gradients are divided by the number of ranks, not of micro-batches.",
                   [](const FaultSite& site) { return 1.0 * site.microbatches() / site.ranks(); }, {need::division}),
   };

@@ -48,6 +48,9 @@ struct LossSpec {
   /// kIgnoredTarget. A mean is then taken over the remaining targets of the whole batch: a micro-batch is weighted by
   /// the number of its remaining targets.
   bool ignores_targets = false;
+  /// With ignores_targets: in this many of a batch's last rows all targets are ignored, so that a micro-batch may have
+  /// none that counts. Not for a Mean, which of no targets is not a number.
+  int ignored_rows = 0;
   /// Cross entropy only: each class has a weight (class_weight() in reference/loss.h). A mean is then a weighted one.
   bool class_weights = false;
   /// A mean of means: every micro-batch weighs the same, however many rows it has.

@@ -82,13 +82,19 @@ std::string id_of(const TomlPlace& place) {
 }
 
 reference::LossSpec loss_of(const TomlPlace& place) {
-  place.expect_only({"kind", "reduction", "ignores_targets", "class_weights", "equal_weights", "auxiliary"});
+  place.expect_only(
+      {"kind", "reduction", "ignores_targets", "ignored_rows", "class_weights", "equal_weights", "auxiliary"});
   reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(kLosses)),
                            static_cast<reference::Reduction>(place["reduction"].one_of(kReductions))};
   for (const auto& [key, member] : {std::pair{"ignores_targets", &reference::LossSpec::ignores_targets},
                                     std::pair{"class_weights", &reference::LossSpec::class_weights},
                                     std::pair{"equal_weights", &reference::LossSpec::equal_weights}})
     if (const auto value = place.find(key)) loss.*member = value->boolean();
+  if (const auto ignored = place.find("ignored_rows")) {
+    loss.ignored_rows = ignored->small(1, kMostRows);
+    if (!loss.ignores_targets || loss.reduction == reference::Reduction::Mean)
+      ignored->refuse("goes with ignores_targets = true and reduction = \"sum\" or \"batch-mean\"");
+  }
   if (const auto auxiliary = place.find("auxiliary"))
     loss.auxiliary = static_cast<reference::AuxiliaryLosses>(auxiliary->one_of(kAuxiliary));
   for (const auto& [key, given] :

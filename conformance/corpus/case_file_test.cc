@@ -264,6 +264,7 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
        "mine.toml:8: loss: no key 'of' is known; expected one of kind, reduction, "},
       {with("\"mean\"", "\"mean\", ignores_targets = true"),
        "mine.toml:8: loss: ignores_targets goes with kind = \"cross"},
+      {with("\"mean\"", "\"mean\", ignored_rows = 2"), "mine.toml:8: ignored_rows: goes with ignores_targets = true"},
       {with("\"mean\"", "\"mean\", class_weights = true"), "mine.toml:8: loss: class_weights goes with kind = \"cross"},
       {with("\"mean\"", "\"sum\", equal_weights = true"),
        "mine.toml:8: loss: equal_weights goes with reduction = \"mean\""},

@@ -63,6 +63,9 @@ constexpr NotProven kNotProven[] = {
     {"encoder-decoder", "found aten::addmm"},
     {"exact-encoder-decoder", "found aten::addmm"},
     {"exact-lengths-skips", "found aten::addmm"},
+    // A proof does not follow several parameters in one memory.
+    {"flat-parameters", "bytes that no operator made"},
+    {"exact-flat-parameters", "bytes that no operator made"},
 };
 
 std::string because(const reference::Case& c) {

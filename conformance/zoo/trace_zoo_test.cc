@@ -23,7 +23,7 @@ TEST_P(TraceZoo, IsBitwiseEager) {
     const JointGraph parts = decompose(trace.graph);
     verify(parts);
     for (const JointNode& node : parts.nodes)  // products of bf16, which autocast makes, stay whole
-      EXPECT_TRUE(!decomposable().contains(node.op) || GetParam() == "autocast") << node.name;
+      EXPECT_TRUE(!decomposable().contains(node.op) || GetParam().find("autocast") != std::string::npos) << node.name;
     EXPECT_NO_THROW(JointRun(parts, trace.constants)(any_inputs(parts)));
   }
 }

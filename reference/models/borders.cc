@@ -208,6 +208,10 @@ std::vector<Family> border_families() {
       {.name = "none", .forward = none},
       {.name = "begins-with-view", .forward = plain, .prepare = opened(Opening::View)},
       {.name = "begins-in-place", .forward = plain, .prepare = opened(Opening::InPlace)},
+      {.name = "begins-with-row",
+       .forward = plain,
+       .prepare = opened(Opening::Row),
+       .exact = {.fans = {1}, .bias_hi = 2, .biased = 1}},
       {.name = "summed-views", .forward = summed_views, .extras = {"early", "left", "right", "late"}},
   };
   const std::vector<Variant> exact_only = {

@@ -100,6 +100,16 @@ Tensors reads_buffer(Parts& net, const Tensors& in) {
   return {net.chain(3, 7, at::add(h, at::mul(seen, 0.125)))};
 }
 
+/// As reads_buffer, in training only, but a later part adds the sum: by then a stage may have begun the next
+/// micro-batch.
+Tensors late_buffer(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 2, in[0]);
+  at::Tensor seen = net.named_buffers()["seen"];
+  seen.add_(at::sum(h.detach(), 0));
+  h = net.chain(3, 6, h);
+  return {net.chain(7, 7, at::add(h, at::mul(seen, 0.125)))};
+}
+
 }  // namespace
 
 }  // namespace crossing_models
@@ -116,9 +126,9 @@ std::vector<Family> crossing_families() {
        {.name = "summed-weights", .forward = summed_weights, .extras = two, .exact = narrow},
        {.name = "read-by-all", .forward = read_by_all, .exact = narrow},
        {.name = "twin-skips", .forward = twin_skips, .exact = narrow}});
-  all.push_back(real_twin({.name = "reads-buffer", .forward = reads_buffer, .prepare = [](Parts& net) {
-                             net.register_buffer("seen", at::zeros({net.width}));
-                           }}));
+  const auto with_sum = [](Parts& net) { net.register_buffer("seen", at::zeros({net.width})); };
+  all.push_back(real_twin({.name = "reads-buffer", .forward = reads_buffer, .prepare = with_sum}));
+  all.push_back(real_twin({.name = "late-buffer", .forward = late_buffer, .prepare = with_sum}));
   return all;
 }
 

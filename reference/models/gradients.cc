@@ -72,13 +72,13 @@ void widen_ends(Parts& net, reference::Dtype outer) {
     for (at::Tensor& parameter : net.part(i)->parameters()) parameter.set_data(parameter.to(at::kFloat));
 }
 
-/// A region of torch.autocast on the CPU in bfloat16, without a cache.
+/// A region of torch.autocast on the CPU, without a cache.
 class Autocast {
  public:
-  Autocast()
+  explicit Autocast(at::ScalarType dtype)
       : enabled_(at::autocast::is_autocast_enabled(at::kCPU)), cache_(at::autocast::is_autocast_cache_enabled()) {
     at::autocast::set_autocast_enabled(at::kCPU, true);
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_dtype(at::kCPU, dtype);
     at::autocast::set_autocast_cache_enabled(false);
     at::autocast::increment_nesting();
   }
@@ -98,8 +98,23 @@ class Autocast {
 Tensors under_autocast(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 0, in[0]);
   {
-    const Autocast region;
+    const Autocast region(at::kBFloat16);
     h = net.chain(1, 5, h);
+  }
+  return {net.chain(6, 7, h.to(in[0].scalar_type()))};
+}
+
+/// Parts 1 and 2 under autocast in bfloat16, parts 4 and 5 in float16.
+Tensors under_two_autocasts(Parts& net, const Tensors& in) {
+  at::Tensor h = net.chain(0, 0, in[0]);
+  {
+    const Autocast region(at::kBFloat16);
+    h = net.chain(1, 2, h);
+  }
+  h = net.chain(3, 3, h.to(in[0].scalar_type()));
+  {
+    const Autocast region(at::kHalf);
+    h = net.chain(4, 5, h);
   }
   return {net.chain(6, 7, h.to(in[0].scalar_type()))};
 }
@@ -151,6 +166,7 @@ std::vector<Family> gradient_families() {
   std::vector<Family> all = families_of(both, exact_only);
   all.push_back(real_twin({.name = "mixed-bf16", .forward = by_own_dtype, .finish = widen_ends}));
   all.push_back(real_twin({.name = "autocast", .forward = under_autocast}));
+  all.push_back(real_twin({.name = "two-autocasts", .forward = under_two_autocasts}));
   all.push_back(real_twin({.name = "noise", .forward = noise}));
   return all;
 }

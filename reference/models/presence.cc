@@ -20,6 +20,13 @@ Tensors optional_mask(Parts& net, const Tensors& in) {
 /// The same with the mask as the first input, so that a None precedes the values.
 Tensors leading_mask(Parts& net, const Tensors& in) { return optional_mask(net, {in[1], in[0]}); }
 
+/// Masked before part 4 by the first mask and before the last part by the second; the first batch lacks the second one,
+/// the next one the first.
+Tensors either_mask(Parts& net, const Tensors& in) {
+  const at::Tensor h = capture::call(net.part(4), net.chain(0, 3, in[0]), in[1], Meeting::Factor);
+  return {capture::call(net.part(7), net.chain(5, 6, h), in[2], Meeting::Factor)};
+}
+
 /// Twice an early value is added near the end and is the second output; evaluation omits both.
 Tensors absent_value(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
@@ -38,6 +45,9 @@ std::vector<Family> presence_families() {
   return families_of(
       {{.name = "optional-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", FirstMask}}},
        {.name = "leading-mask", .forward = leading_mask, .inputs = {{"mask", FirstMask}, {"x", Values}}},
+       {.name = "either-mask",
+        .forward = either_mask,
+        .inputs = {{"x", Values}, {"first", FirstMask}, {"second", LaterMask}}},
        {.name = "absent-value", .forward = absent_value}},
       {{.name = "late-mask", .forward = optional_mask, .inputs = {{"x", Values}, {"mask", SecondMask}}}});
 }

@@ -1,6 +1,8 @@
 // Modules and parameters with several uses: within a stage, in neighbouring stages, at both ends (on one rank under a
-// V-shaped placement), in three stages, transposed, frozen, or with a separate dropout.
+// V-shaped placement), in three stages, transposed, frozen, or with a separate dropout; parameters in one memory.
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 
@@ -93,6 +95,21 @@ void freeze_common(Parts& net, reference::Dtype) {
   for (const at::Tensor& parameter : net.extra("common")->parameters()) parameter.set_requires_grad(false);
 }
 
+/// Makes all parameters views of one tensor, as flat optimizers and old cuDNN layers do.
+void flatten_parameters(Parts& net, reference::Dtype) {
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& parameter : net.parameters()) rows.push_back(parameter.detach().reshape({-1}));
+  const at::Tensor flat = at::cat(rows);
+  int64_t begin = 0;
+  for (at::Tensor& parameter : net.parameters()) {
+    parameter.set_data(flat.narrow(0, begin, parameter.numel()).view(parameter.sizes()));
+    begin += parameter.numel();
+  }
+}
+
+Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
+
 Family shared_at_any_place() {
   static constexpr int64_t width = 8;
   const auto data = [](int rows, reference::Dtype dtype, uint64_t seed, int step, const std::string& what) {
@@ -121,6 +138,7 @@ std::vector<Family> sharing_families() {
       {.name = "shared-ends", .forward = common_after({0, 7}), .extras = extras},
       {.name = "shared-three", .forward = common_after({0, 3, 6}), .extras = extras, .exact = narrow},
       {.name = "shared-transposed", .forward = transposed, .extras = extras},
+      {.name = "flat-parameters", .forward = plain, .finish = flatten_parameters},
   };
   const std::vector<Variant> exact_only = {
       {.name = "shared-within", .forward = common_after({0, 0}), .extras = extras},

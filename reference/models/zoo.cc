@@ -159,7 +159,8 @@ Batch make_whole_batch(const reference::Case& c, int rows, uint64_t seed, int st
   const Counter lengths(seed, "batch/" + std::to_string(step) + "/length");
   const at::Tensor padded = batch.targets[0].clone();
   for (int64_t row = 0; row < padded.size(0); ++row) {
-    const int64_t length = 1 + lengths.below(static_cast<uint64_t>(row), padded.size(1));
+    const bool is_ignored = row >= padded.size(0) - c.loss.ignored_rows;
+    const int64_t length = is_ignored ? 0 : 1 + lengths.below(static_cast<uint64_t>(row), padded.size(1));
     padded[row].slice(0, length).fill_(reference::kIgnoredTarget);
   }
   batch.targets = padded;

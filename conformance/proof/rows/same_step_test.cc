@@ -33,6 +33,7 @@ const std::map<std::string, std::string>& reasons() {
       {"balanced", "aten::mul.Tensor: multiplies two sums over the rows"},
       // Buffers that are read, or that would have to be proven sums.
       {"reads-buffer", "micro-batches weight otherwise"},
+      {"late-buffer", "micro-batches weight otherwise"},
       {"exact-convolution", "running_sum is updated"},
       // Types are kept by element of the memory's own type, and complex numbers are views of pairs.
       {"complex", "elements that no operator wrote"},
@@ -40,6 +41,8 @@ const std::map<std::string, std::string>& reasons() {
       {"exact-conjugated", "elements that no operator wrote"},
       // The program takes another way for a micro-batch.
       {"exact-attention-lengths", "runs another operator here"},
+      {"exact-begins-with-row", "runs another operator here"},
+      {"begins-with-row", "runs another operator here"},
   };
   return all;
 }

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
 
 #include "reference/models/parts/counter.h"
 
@@ -85,11 +86,13 @@ Family family(const Variant& variant, bool is_exact) {
           made.inputs.push_back(mask({rows, width}, dtype, seed, step, name));
           break;
         case Content::FirstMask:
-        case Content::SecondMask:
-          made.inputs.push_back(step % 2 == (content == Content::FirstMask ? 0 : 1)
-                                    ? mask({rows, width}, dtype, seed, step, name)
-                                    : at::Tensor());
+        case Content::LaterMask:
+        case Content::SecondMask: {
+          const bool there =
+              content == Content::LaterMask ? step > 0 : step % 2 == (content == Content::FirstMask ? 0 : 1);
+          made.inputs.push_back(there ? mask({rows, width}, dtype, seed, step, name) : at::Tensor());
           break;
+        }
         case Content::SecondSpike:
           made.inputs.push_back(
               at::full({rows, width}, step % 2 == 1 ? 3e38 : 0.0, at::TensorOptions(reference::scalar_type(dtype))));
@@ -125,6 +128,7 @@ Part::Part(int64_t width, Activation activation)
 void Part::begin_with(Opening opening) {
   opening_ = opening;
   if (opening == Opening::Turned) turn_ = register_module("turn", std::make_shared<Linear>(width_, width_));
+  if (opening == Opening::Row) row_ = register_parameter("row", at::zeros({1, width_}));
 }
 
 at::Tensor Part::forward(const at::Tensor& x) {
@@ -139,6 +143,8 @@ at::Tensor Part::forward(const at::Tensor& x) {
     opened = at::sum(x, 1, /*keepdim=*/true).expand({-1, width_});
   else if (opening_ == Opening::Expand)
     opened = x.expand({-1, width_});
+  else if (opening_ == Opening::Row)
+    opened = at::add(x, row_);
   return activate(capture::call(fc_, opened), activation_);
 }
 

@@ -26,6 +26,7 @@ enum class Opening {
   Turned,   ///< a layer (child "turn") as a product with the transposed input, whose gradient is transposed in memory
   Sum,      ///< the sum of each row in all of its places, so that the gradient of the input has a stride of 0
   Expand,   ///< the input is [rows, 1], and expanded to the width
+  Row,      ///< adds a parameter of one row, "row": in a micro-batch of one row, both have one gradient
 };
 
 /// How a part combines a second value with the first, before its linear layer.
@@ -49,6 +50,7 @@ class Part : public torch::nn::Module {
   int64_t width_;
   Opening opening_ = Opening::None;
   std::shared_ptr<Linear> fc_, turn_;
+  at::Tensor row_;
   Activation activation_;
 };
 
@@ -83,6 +85,7 @@ enum class Content {
   Ids,          ///< [rows] whole numbers 0 .. 7, int64
   Mask,         ///< [rows, width] of 1, with on average one in eight 0
   FirstMask,    ///< a Mask in the first batch and every second one after it, None in the others
+  LaterMask,    ///< None in the first batch, a Mask in the others
   SecondMask,   ///< a Mask in the second batch and every second one after it, None in the others
   SecondSpike,  ///< [rows, width] of 3e38 in the second batch and every second one after it, of 0 in the others
   Scale,        ///< [width] of data, passed whole to every micro-batch

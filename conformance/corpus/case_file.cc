@@ -93,7 +93,7 @@ reference::LossSpec loss_of(const TomlPlace& place) {
   if (const auto ignored = place.find("ignored_rows")) {
     loss.ignored_rows = ignored->small(1, kMostRows);
     if (!loss.ignores_targets || loss.reduction == reference::Reduction::Mean)
-      ignored->refuse("goes with ignores_targets = true and reduction = \"sum\" or \"batch-mean\"");
+      ignored->refuse("goes with ignores_targets = true, and not with reduction = \"mean\"");
   }
   if (const auto auxiliary = place.find("auxiliary"))
     loss.auxiliary = static_cast<reference::AuxiliaryLosses>(auxiliary->one_of(kAuxiliary));

@@ -225,6 +225,7 @@ TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {
   }
   EXPECT_EQ(mean_loss_weights({2, 1, 1, 1}), (std::vector<double>{1.6, 0.8, 0.8, 0.8}));
   EXPECT_EQ(mean_loss_weights({0.5, 3.5}), (std::vector<double>{0.25, 1.75}));
+  EXPECT_EQ(mean_loss_weights({2, 0, 2}), (std::vector<double>{1.5, 0, 1.5})) << "one of three without a token";
   EXPECT_EQ(mean_loss_weights(std::vector<double>(49, 3)), std::vector<double>(49, 1.0));
 }
 

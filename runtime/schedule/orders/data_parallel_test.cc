@@ -27,6 +27,20 @@ TEST(DataParallel, ReplicasHaveRanksAndMicrobatchesOfTheirOwn) {
   EXPECT_EQ(mesh, parse_csv(to_csv(mesh), mesh.name)) << "the text alone tells the replicas";
 }
 
+TEST(DataParallel, EveryActionOfAReplicaIsOnItsOwnMicrobatches) {
+  const Schedule one = parse_csv("0F0,0OFFLOAD0,0F1,0RELOAD0,0B0,0B1\n", "offloading");
+  EXPECT_EQ(to_csv(data_parallel(one, 2)),
+            "0F0,0OFFLOAD0,0F1,0RELOAD0,0B0,0B1\r\n0F2,0OFFLOAD2,0F3,0RELOAD2,0B2,0B3\r\n");
+}
+
+TEST(DataParallel, SumsFollowTheLastMicrobatchOfEachReplica) {
+  // Rank 0 has two micro-batches, rank 1 one.
+  const Schedule uneven = parse_csv("0F0,0F1,0B0,0B1\n0F2,0B2\n", "uneven");
+  ASSERT_EQ(uneven.replicas(), 2);
+  EXPECT_EQ(to_csv(add_reduce_grad(uneven, false)),
+            "0F0,0F1,0B0,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\r\n0F2,0B2,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\r\n");
+}
+
 TEST(DataParallel, EveryScheduleStaysValid) {
   int of_replicas = 0;
   for (const ScheduleKind& kind : schedule_kinds())

@@ -234,6 +234,7 @@ TEST(Capture, CallsReplayBitForBit) {
       CASE("no-op results", { auto y = w.contiguous().to(at::kFloat); return {y * x, w, at::dropout(x, 0.5, false)};
         }),
       CASE("parameter written without gradients", { { const at::NoGradGuard g; w.mul_(0.5); } return {x * w}; }),
+      CASE("parameter written twice", { { const at::NoGradGuard g; w.mul_(0.5); w.add_(1); } return {x * w}; }),
       CASE("None and repeated outputs", { auto y = x * w; return {y, at::Tensor(), y, x, w}; }),
       CASE("bf16", { return {(x.to(at::kBFloat16) * w.to(at::kBFloat16)).to(at::kFloat)}; }),
       CASE("gradient inside", { auto y = (x * w).pow(3).sum(); auto g = torch::autograd::grad({y}, {x}, {}, true,

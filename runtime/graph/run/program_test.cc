@@ -359,6 +359,22 @@ TEST(Program, NodesThatDrawAreThoseThatAdvanceTheGenerator) {
   }
 }
 
+TEST(Program, ABranchThatDrawsMakesItsNodeDraw) {
+  const auto drawing = [](const std::string& then, const std::string& otherwise) {
+    const auto branch = [](const std::string& call) {
+      return " {\n  input %0: f32[64] = \"a\"\n  %1: f32[64] = " + call + "\n  return %1\n}\n";
+    };
+    const Graph graph = parse_graph("input %0: f32[64] = \"x\"\ninput %1: bool[] = \"c\"\n" +
+                                    std::string("[%2: f32[64]] = plumbline::cond(%1, [%0])\nthen") + branch(then) +
+                                    "else" + branch(otherwise) + "return %2\n");
+    return draws_random_numbers(graph.nodes[0]);
+  };
+  const std::string plain = "aten::neg(%0)", drop = "aten::dropout(%0, 0.5, True)";
+  EXPECT_FALSE(drawing(plain, plain));
+  EXPECT_TRUE(drawing(drop, plain));
+  EXPECT_TRUE(drawing(plain, drop));
+}
+
 TEST(Program, RandomProgramsEqualDirectCalls) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     RandomProgram program(seed);

@@ -11,6 +11,7 @@
 //   schedule = ["zb-*", "gpipe"]     # a shell pattern or a list of patterns; default: every schedule
 //   when = { ranks = ">=4", transport = "mpi", dtype = "bf16", device = "cpu", backend = "torch-*", version = "<2.15" }
 //   expect = "fail"                  # fail, error, timeout or mistrusted
+//   race = true                      # the deviation is a race: a run may pass as well; default: false
 //   says = "*got -3.25*"             # a shell pattern for the sentence of the finding, or a list of patterns
 //   link = "https://..."             # where it is discussed; required
 //   reason = "one sentence"
@@ -58,6 +59,7 @@ struct Waiver {
   std::string transport, dtype, device, backend_glob;  ///< empty: any
   std::vector<VersionRange> version;                   ///< of the backend: one range must hold; empty: any version
   Status expect = Status::Fail;
+  bool is_race = false;                         ///< whether a run may pass as well
   std::vector<std::string> says_globs = {"*"};  ///< one pattern must match the finding's sentence
   std::string link, reason;
   std::chrono::year_month_day expires{};
@@ -71,9 +73,9 @@ class Waivers {
   Waivers(std::vector<Waiver> waivers, std::chrono::year_month_day day);
 
   /// Returns the verdict after waivers, and records for expired() and unused() which waivers match the run. If a
-  /// matching unexpired waiver expects the verdict's status, the status becomes XFail; a Pass becomes XPass. Otherwise
-  /// the status stays, and the reason of a failure is extended: it names a matching waiver that expects another status
-  /// or another sentence, or has expired.
+  /// matching unexpired waiver expects the verdict's status, the status becomes XFail; a Pass becomes XPass, or stays
+  /// where the deviation is a race. Otherwise the status stays, and the reason of a failure is extended: it names a
+  /// matching waiver that expects another status or another sentence, or has expired.
   Verdict applied(Verdict verdict, const std::string& backend_version);
 
   /// One line for each expired waiver that matched a verdict: the caller fails the run.

@@ -76,6 +76,15 @@ TEST(Waivers, TurnTheExpectedFailureAndThePassAndNothingElse) {
   }
 }
 
+TEST(Waivers, ARaceMayPass) {
+  const std::string text = waiver_text("expect = \"fail\"\n", "expect = \"fail\"\nrace = true\n");
+  const auto judged = [&](Status status) { return waivers(text).applied(unwaived(status), "2.14"); };
+  EXPECT_EQ(judged(Status::Fail).finding.status, Status::XFail);
+  EXPECT_EQ(judged(Status::Pass).finding.status, Status::Pass);
+  EXPECT_EQ(judged(Status::Pass).waiver, "");
+  EXPECT_EQ(judged(Status::Error).finding.status, Status::Error);
+}
+
 TEST(Waivers, MayExpectASentence) {
   const std::string text =
       waiver_text("expect = \"fail\"\n", "expect = \"fail\"\nsays = [\"*got 3?\", \"*got -3.25*\"]\n");

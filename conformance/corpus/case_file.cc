@@ -230,8 +230,19 @@ bool accumulates(const std::vector<reference::Step>& steps) {
   return false;
 }
 
+/// The rows of the smallest batch.
+int least_rows(const reference::Case& c) {
+  int least = c.rows;
+  for (const reference::Step& step : c.steps)
+    if (step.rows > 0) least = std::min(least, step.rows);
+  return least;
+}
+
 /// Refuses fields that contradict each other.
 void check(const TomlPlace& place, const reference::Case& c) {
+  if (c.loss.ignored_rows >= least_rows(c))
+    place.refuse("loss.ignored_rows = " + std::to_string(c.loss.ignored_rows) + " ignores all targets of a batch of " +
+                 std::to_string(least_rows(c)) + " rows; expected fewer");
   if (c.rows < c.microbatches)
     place.refuse(std::to_string(c.rows) + " rows are too few for " + std::to_string(c.microbatches) +
                  " micro-batches; expected at least one for each");

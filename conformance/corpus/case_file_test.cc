@@ -171,6 +171,14 @@ TEST(CaseFile, GivenBatches) {
             std::string::npos);
 }
 
+TEST(CaseFile, IgnoredRows) {
+  std::string text = kHead + one_case();
+  const std::string loss = "kind = \"mse\", reduction = \"mean\"";
+  text.replace(text.find(loss), loss.size(),
+               "kind = \"cross-entropy\", reduction = \"sum\", ignores_targets = true, ignored_rows = 2");
+  EXPECT_EQ(read_cases(text).front().loss.ignored_rows, 2);
+}
+
 TEST(CaseFile, Replicas) {
   const reference::Case c = read_cases(kHead + one_case("replicas = 2\nshards_parameters = true\n")).front();
   EXPECT_EQ(c.replicas, 2);
@@ -265,6 +273,9 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {with("\"mean\"", "\"mean\", ignores_targets = true"),
        "mine.toml:8: loss: ignores_targets goes with kind = \"cross"},
       {with("\"mean\"", "\"mean\", ignored_rows = 2"), "mine.toml:8: ignored_rows: goes with ignores_targets = true"},
+      {with("kind = \"mse\", reduction = \"mean\"",
+            "kind = \"cross-entropy\", reduction = \"sum\", ignores_targets = true, ignored_rows = 8"),
+       "mine.toml:2: case: loss.ignored_rows = 8 ignores all targets of a batch of 8 rows; expected fewer"},
       {with("\"mean\"", "\"mean\", class_weights = true"), "mine.toml:8: loss: class_weights goes with kind = \"cross"},
       {with("\"mean\"", "\"sum\", equal_weights = true"),
        "mine.toml:8: loss: equal_weights goes with reduction = \"mean\""},

@@ -73,6 +73,14 @@ std::vector<std::string> in_order(const ResultTerms& results) {
   return keys;
 }
 
+std::set<std::string> names_of_parameters(const ResultTerms& results) {
+  std::set<std::string> names;
+  for (const auto& [text, id] : results)
+    if (const reference::ResultKey key = reference::parse_result_key(text); key.kind == reference::ResultKind::Param)
+      names.insert(key.name);
+  return names;
+}
+
 /// The differences between the expected results and those that all ranks delivered. The first that refutes the claim
 /// gives the sentence.
 class Comparison {
@@ -82,6 +90,7 @@ class Comparison {
       : expected_(expected), runs_(runs), boundaries_(boundaries), forms_(runs.terms), claim_(claim), proof_(proof) {}
 
   void compare(const std::vector<RankTerms>& ranks) {
+    for (const RankTerms& rank : ranks) parameters_.push_back(names_of_parameters(rank.results));
     for (const std::string& key : in_order(expected_)) {
       bool delivered = false;
       for (const RankTerms& rank : ranks) {
@@ -90,9 +99,11 @@ class Comparison {
         delivered = true;
         compare(key, expected_.at(key), found->second);
       }
-      if (!delivered) add({key}, [] { return "no rank delivered it"; });
+      if (delivered)
+        require_gradients_of_copies(key, ranks);
+      else
+        add({key}, [] { return "no rank delivered it"; });
     }
-    for (size_t rank = 0; rank < ranks.size(); ++rank) require_gradients_of_copies(static_cast<int>(rank), ranks[rank]);
     for (const RankTerms& rank : ranks)
       for (const auto& [key, id] : rank.results)
         if (!expected_.contains(key)) add({key}, [] { return "the unsplit run has no such result"; });
@@ -100,17 +111,13 @@ class Comparison {
   }
 
  private:
-  /// Every copy of a parameter has the gradient, on whichever rank it is.
-  void require_gradients_of_copies(int rank, const RankTerms& delivered) {
-    std::set<std::string> held;
-    for (const auto& [text, id] : delivered.results)
-      if (const reference::ResultKey key = reference::parse_result_key(text); key.kind == reference::ResultKind::Param)
-        held.insert(key.name);
-    for (const auto& [text, id] : expected_) {
-      const reference::ResultKey key = reference::parse_result_key(text);
-      if (key.kind == reference::ResultKind::Grad && held.contains(key.name) && !delivered.results.contains(text))
+  /// Every rank that has a copy of the parameter has its gradient.
+  void require_gradients_of_copies(const std::string& text, const std::vector<RankTerms>& ranks) {
+    const reference::ResultKey grad = reference::parse_result_key(text);
+    if (grad.kind != reference::ResultKind::Grad) return;
+    for (size_t rank = 0; rank < ranks.size(); ++rank)
+      if (parameters_[rank].contains(grad.name) && !ranks[rank].results.contains(text))
         add({text}, [&] { return "rank " + std::to_string(rank) + " has a copy of the parameter without it"; });
-    }
   }
 
   void compare(const std::string& key, const TermId& right, const TermId& found) {
@@ -132,6 +139,7 @@ class Comparison {
   NormalForms forms_;
   Claim claim_;
   Proof& proof_;
+  std::vector<std::set<std::string>> parameters_;  // by rank: the names of those that it has
 };
 
 /// An operator that the unsplit run executes n times for equal operands is executed n times in all stages together.

@@ -100,8 +100,8 @@ Tensors reads_buffer(Parts& net, const Tensors& in) {
   return {net.chain(3, 7, at::add(h, at::mul(seen, 0.125)))};
 }
 
-/// As reads_buffer, in training only, but a later part adds the sum: by then a stage may have begun the next
-/// micro-batch.
+/// As reads_buffer, but an evaluation writes as well, and a later part adds the sum: by then a stage may have begun the
+/// next micro-batch.
 Tensors late_buffer(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 2, in[0]);
   at::Tensor seen = net.named_buffers()["seen"];

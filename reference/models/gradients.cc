@@ -104,19 +104,19 @@ Tensors under_autocast(Parts& net, const Tensors& in) {
   return {net.chain(6, 7, h.to(in[0].scalar_type()))};
 }
 
-/// Parts 1 and 2 under autocast in bfloat16, parts 4 and 5 in float16.
+/// Parts 1 and 2 under autocast in bfloat16, parts 3 and 4 in float16: of two and of four stages, one has both regions.
 Tensors under_two_autocasts(Parts& net, const Tensors& in) {
   at::Tensor h = net.chain(0, 0, in[0]);
   {
     const Autocast region(at::kBFloat16);
     h = net.chain(1, 2, h);
   }
-  h = net.chain(3, 3, h.to(in[0].scalar_type()));
+  h = h.to(in[0].scalar_type());
   {
     const Autocast region(at::kHalf);
-    h = net.chain(4, 5, h);
+    h = net.chain(3, 4, h);
   }
-  return {net.chain(6, 7, h.to(in[0].scalar_type()))};
+  return {net.chain(5, 7, h.to(in[0].scalar_type()))};
 }
 
 /// Random numbers of two distributions, in two parts of the model.

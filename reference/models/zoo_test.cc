@@ -327,6 +327,15 @@ TEST(Zoo, DropoutDropsInTrainingOnly) {
   EXPECT_TRUE(at::equal(model.forward(batch.inputs)[0], model.forward(batch.inputs)[0]));
 }
 
+TEST(Zoo, TargetsOfTheLastRowsAreIgnored) {
+  reference::Case c;
+  c.model = "transformer-lm";
+  c.loss = {.kind = reference::LossKind::CrossEntropy, .ignores_targets = true, .ignored_rows = 2};
+  const at::Tensor ignored = make_batch(c, 8, seed, 0).targets.one().eq(reference::kIgnoredTarget);
+  EXPECT_TRUE(ignored.narrow(0, 6, 2).all().item<bool>());
+  EXPECT_FALSE(ignored.narrow(0, 0, 6).all(1).any().item<bool>()) << "each other row has a target";
+}
+
 /// Twenty steps of gradient descent with momentum, like the corpus's training cases.
 TEST(Zoo, TrainingLowersTheLoss) {
   for (const char* name : {"mlp", "transformer-lm"}) {

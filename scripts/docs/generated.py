@@ -21,8 +21,8 @@ def found_in_pytorch(page, hall, engines, truths):
     with_case, left_to_user = results.kinds_of_bugs(hall, PYTORCH, VERSION)
     accepted = int(row['pass']) + int(row['waived'])
     paragraphs = [
-        f'In `{PYTORCH}` of PyTorch {VERSION} the corpus, and a reading of the sources beside it, found **{count} bugs**: {silent} give wrong gradients, losses or outputs **without '
-        f'an error**, {count - silent} end in an exception, an abort or a hang. A case of the corpus shows {with_case} of them, a '
+        f'In `{PYTORCH}` of PyTorch {VERSION} the corpus, and a reading of the sources beside it, found **{count} bugs**: '
+        f'{silent} give wrong gradients, losses, outputs, parameters, buffers or stages **without an error**, {count - silent} end in an exception, an abort or a hang. A case of the corpus shows {with_case} of them, a '
         f'script alone the other {count - with_case}; {left_to_user} of the {count} is a sum that PyTorch leaves to its user.'
         f'{found_elsewhere(bugs)}',
         f'Of {row["runs"]} runs on two ranks (a run is a case under a schedule) PyTorch\'s `PipelineStage` accepts {accepted}; in '

@@ -22,7 +22,7 @@ enum class Status {
   NotRun,       ///< the case never started (the backend did not start, or the run ended earlier)
   Mistrusted,   ///< agreement proves little: most gradients are zero, or exactness is unproven; counts as a failure
   XFail,        ///< waived: the case failed as a waiver expects
-  XPass,        ///< the case passed, but a waiver expects a failure: the waiver is out of date; counts as a failure
+  XPass,        ///< the case passed, but a waiver expects a failure in every run; counts as a failure
 };
 
 /// All statuses, in the order of the enumeration.

@@ -279,7 +279,7 @@ Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
     if (waiver.expires < day_) {
       old = &waiver;
     } else if (is_expected(waiver, verdict.finding) || verdict.finding.status == Status::Pass) {
-      if (expected == nullptr) expected = &waiver;
+      if (expected == nullptr || (expected->is_race && !waiver.is_race)) expected = &waiver;
     } else {
       other = &waiver;
     }

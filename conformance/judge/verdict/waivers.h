@@ -2,8 +2,9 @@
 //
 // A waiver hides nothing: it states which status is expected, for which runs, why, where the deviation is discussed,
 // and until when. The case still runs and is still judged. A matching verdict with the expected status becomes `xfail`.
-// A pass becomes `xpass`, which counts as a failure, because the waiver is out of date. Any other status stays. Past
-// its date a waiver waives nothing, and the run fails if the waiver still matches a verdict.
+// A pass becomes `xpass`, which counts as a failure, because the waiver is out of date; if each waiver that matches is
+// of a race, it stays a pass. Any other status stays. Past its date a waiver waives nothing, and the run fails if the
+// waiver still matches a verdict.
 //
 //   schema = "plumbline-waivers/1"
 //   [[waiver]]

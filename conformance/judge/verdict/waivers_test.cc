@@ -83,6 +83,13 @@ TEST(Waivers, ARaceMayPass) {
   EXPECT_EQ(judged(Status::Pass).finding.status, Status::Pass);
   EXPECT_EQ(judged(Status::Pass).waiver, "");
   EXPECT_EQ(judged(Status::Error).finding.status, Status::Error);
+  // A waiver that expects a failure of every run counts, in whichever order they come.
+  const std::string one = "[[waiver]]", plain = waiver_text();
+  const std::string other = text.substr(text.find(one)), after = plain.substr(plain.find(one));
+  for (const std::string& both : {plain + other, text + after}) {
+    EXPECT_EQ(waivers(both).applied(unwaived(Status::Pass), "2.14").finding.status, Status::XPass);
+    EXPECT_EQ(waivers(both).applied(unwaived(Status::Fail), "2.14").finding.status, Status::XFail);
+  }
 }
 
 TEST(Waivers, MayExpectASentence) {
@@ -196,6 +203,7 @@ TEST(Waivers, AreReadStrictly) {
       {waiver_text("\"fail\"", "\"skipped\""),
        ":7: 'expect' is 'skipped': expected one of fail, error, timeout, mistrusted"},
       {waiver_text("\"fail\"", "\"pass\""), ":7: 'expect' is 'pass'"},
+      {waiver_text("expect = \"fail\"\n", "expect = \"fail\"\nrace = 1\n"), ":8: 'race' must be true or false"},
       {waiver_text("link = \"https://example.org/1\"\n", ""), ":3: a waiver needs 'link'"},
       {waiver_text("https://example.org/1", "later"), ":8: 'link' is 'later': expected an address"},
       {waiver_text("reason = \"counted twice\"\n", ""), ":3: a waiver needs 'reason'"},

@@ -67,7 +67,7 @@ def why_not_reentrant(files):
     if any(e["to"] == "loss" for p in files.program["programs"] for stage in p["stages"] for e in stage["outputs"]):
         return "losses of early stages: the first forward of a reentrant checkpoint makes them without a graph"
     trained = [b for p in files.program["programs"] if p["training"] for b in p["boundaries"]]
-    if any(not b["has_gradient"] and b["dtype"] in ("F64", "F32", "F16", "BF16") for b in trained):
+    if any(not b["has_gradient"] and b["dtype"][0] in "BFC" and b["dtype"] != "BOOL" for b in trained):
         return "a value between stages that requires no gradient: a reentrant checkpoint makes every output require one"
     return None
 

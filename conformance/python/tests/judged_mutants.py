@@ -59,6 +59,7 @@ NO_RESULTS = {
 NO_DIFFERENCE = {
     "sums of whole numbers have no order": "added-in-reverse forwards-in-another-order",
     "the inputs are whole numbers that bf16 has": "inputs-in-bf16",
+    "the engine divides by powers of two only": "multiplied-by-reciprocal",
     "no optimizer counts its updates": "one-count-of-updates updates-counted-anew",
     "the third training step is the first that can be stale, and no case that learns has three": "stale-parameters",
     "no evaluation reads what a training step wrote into a buffer": "evaluation-with-first-statistics",

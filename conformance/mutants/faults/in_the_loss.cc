@@ -119,6 +119,7 @@ Fault divisor_outlives_its_step(const FaultSite& site) {
 
 /// What a training step adds to the gradients, multiplied by the rounded reciprocal instead of divided.
 Fault multiplied_by_reciprocal(const FaultSite& site) {
+  if (site.of.division != reference::Division::Engine) return {};
   Fault fault = step_fault({.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
     std::map<const void*, at::Tensor> before;
     for (const auto& [name, parameter] : inner.parameters())

@@ -39,6 +39,20 @@ TEST(MpiTransport, MessagesBeyondMpisCountsKeepContentsAndSize) {
                        "has 3000 bytes, expected 5000");
 }
 
+/// MPI ends a large send when its receiver takes it, and every rank waits for its send first.
+TEST(MpiTransport, ARankThatWaitsForItsSendTakesWhatArrives) {
+  const auto transport = make_mpi_transport(testing::mpi_session());
+  const int next = (transport->rank() + 1) % transport->size();
+  const int previous = (transport->rank() - 1 + transport->size()) % transport->size();
+  constexpr size_t kBytes = 16 << 20;  // far beyond what an MPI sends eagerly
+  std::vector<uint8_t> out(kBytes, static_cast<uint8_t>(transport->rank())), in(kBytes, 255);
+  Request receive = transport->irecv(in.data(), kBytes, previous, 2);
+  Request send = transport->isend(out.data(), kBytes, next, 2);
+  transport->wait(send, mpi_limit(), "the send");
+  transport->wait(receive, mpi_limit(), "the receive");
+  EXPECT_EQ(in, std::vector<uint8_t>(kBytes, static_cast<uint8_t>(previous)));
+}
+
 TEST(MpiTransport, OnlyTheRanksAskedForTakePart) {
   const auto transport = make_mpi_transport(testing::mpi_session(), {.ranks = 1});
   EXPECT_EQ(transport != nullptr, testing::mpi_session().rank() == 0);

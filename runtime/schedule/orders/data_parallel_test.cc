@@ -84,6 +84,16 @@ TEST(DataParallel, SumsThatWaitForEachOtherAreADeadlock) {
   EXPECT_EQ(violations(deferred, chain_edges(2)), std::vector<std::string>{});
 }
 
+// Both lists have the same kinds of action, and reach the stages in opposite orders.
+TEST(DataParallel, RanksWithMirroredListsDoNotWaitForEachOther) {
+  const Schedule mirrored = parse_csv("0F0,1F1,0B0,1B1\n1F0,0F1,1B0,0B1\n", "mirrored");
+  ASSERT_EQ(mirrored.replicas(), 2);
+  EXPECT_EQ(violations(mirrored, chain_edges(2)), std::vector<std::string>{});
+  for (const bool shard : {false, true})
+    EXPECT_EQ(violations(with_replica_actions(mirrored, {.reduce_early = true, .shard = shard}), chain_edges(2)),
+              std::vector<std::string>{});
+}
+
 TEST(DataParallel, OperationsAreCountedByStage) {
   const Schedule mesh = add_unshard_reshard(data_parallel(make_schedule("looped-bfs", 2, 2), 2), 1, {1, 1, 1, 1});
   const Collectives collectives(mesh);

@@ -203,8 +203,7 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
       ->add_option("--waivers", options->waivers,
                    "Failures that are known: which, why, where they are discussed and until when (docs/reports.md). An "
                    "expected failure is an xfail; a pass in its place fails unless the waiver is of a race, and so "
-                   "does a waiver past "
-                   "its date")
+                   "does a waiver past its date")
       ->type_name("F.toml");
   command->add_flag("--resume", options->resume,
                     "Go on with the interrupted run in --report: what it judged stays; the same options, the same "

@@ -27,7 +27,7 @@ class MetaZoo : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(MetaZoo, IsCapturedAsOnTheCpu) {
   // Autocast of the CPU casts no tensor of another device, so that a capture without memory lacks the casts.
-  if (GetParam().ends_with("autocast") || GetParam().ends_with("autocasts")) return;
+  if (GetParam().find("autocast") != std::string::npos) return;
   const models::Model real = models::make_model(GetParam(), reference::Dtype::F32, 11);
   models::Model huge;
   {

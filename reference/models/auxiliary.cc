@@ -59,9 +59,10 @@ Tensors idle(Parts& net, const Tensors& in) {
 std::vector<Family> auxiliary_families() {
   using namespace auxiliary_models;
   using enum Content;
-  std::vector<Family> all = twins({.name = "auxiliary", .forward = auxiliary, .auxiliary_losses = 2});
-  for (Family& family : twins({.name = "branch", .forward = branch, .extras = {"auxiliary"}, .auxiliary_losses = 1}))
-    all.push_back(std::move(family));
+  std::vector<Family> all =
+      families_of({{.name = "auxiliary", .forward = auxiliary, .auxiliary_losses = 2},
+                   {.name = "branch", .forward = branch, .extras = {"auxiliary"}, .auxiliary_losses = 1}},
+                  {});
   all.push_back(real_twin({.name = "balanced", .forward = balanced, .auxiliary_losses = 2}));
   all.push_back(real_twin({.name = "spiked",
                            .forward = spiked,

@@ -189,8 +189,6 @@ Tensors begins_with_expand(Parts& net, const Tensors& in) {
   return {net.chain(4, 7, at::sum(h, 1, /*keepdim=*/true))};
 }
 
-Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
-
 }  // namespace
 
 }  // namespace border_models

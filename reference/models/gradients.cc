@@ -20,8 +20,6 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
-
 /// "aside" is called and its result dropped, "aside_uncalled" is not called: no gradient. The output of "zeroed" is
 /// multiplied by zero: its gradient is zero.
 Tensors unused(Parts& net, const Tensors& in) {

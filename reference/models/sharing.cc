@@ -108,8 +108,6 @@ void flatten_parameters(Parts& net, reference::Dtype) {
   }
 }
 
-Tensors plain(Parts& net, const Tensors& in) { return {net.chain(0, 7, in[0])}; }
-
 Family shared_at_any_place() {
   static constexpr int64_t width = 8;
   const auto data = [](int rows, reference::Dtype dtype, uint64_t seed, int step, const std::string& what) {

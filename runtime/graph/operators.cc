@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -39,25 +40,32 @@ bool comparison(const c10::Scalar& a, const c10::Scalar& b, const Operation& ope
   throw Error("the result of " + std::string(operation) + " does not fit into 64 bits");
 }
 
+/// `overflows` stores its whole result, and returns whether that does not fit.
+template <class Overflows, class OfFloats>
+c10::Scalar checked(const char* name, const c10::Scalar& a, const c10::Scalar& b, const Overflows& overflows,
+                    const OfFloats& of_floats) {
+  if (!is_whole(a, b)) return of_floats(a.toDouble(), b.toDouble());
+  int64_t result = 0;
+  if (overflows(a.toLong(), b.toLong(), &result)) refuse_large(name);
+  return result;
+}
+
 c10::Scalar number_add(const c10::Scalar& a, const c10::Scalar& b) {
-  if (!is_whole(a, b)) return a.toDouble() + b.toDouble();
-  int64_t sum = 0;
-  if (__builtin_add_overflow(a.toLong(), b.toLong(), &sum)) refuse_large("plumbline::number_add");
-  return sum;
+  return checked(
+      "plumbline::number_add", a, b, [](auto x, auto y, auto* sum) { return __builtin_add_overflow(x, y, sum); },
+      std::plus<double>());
 }
 
 c10::Scalar number_sub(const c10::Scalar& a, const c10::Scalar& b) {
-  if (!is_whole(a, b)) return a.toDouble() - b.toDouble();
-  int64_t difference = 0;
-  if (__builtin_sub_overflow(a.toLong(), b.toLong(), &difference)) refuse_large("plumbline::number_sub");
-  return difference;
+  return checked(
+      "plumbline::number_sub", a, b, [](auto x, auto y, auto* less) { return __builtin_sub_overflow(x, y, less); },
+      std::minus<double>());
 }
 
 c10::Scalar number_mul(const c10::Scalar& a, const c10::Scalar& b) {
-  if (!is_whole(a, b)) return a.toDouble() * b.toDouble();
-  int64_t product = 0;
-  if (__builtin_mul_overflow(a.toLong(), b.toLong(), &product)) refuse_large("plumbline::number_mul");
-  return product;
+  return checked(
+      "plumbline::number_mul", a, b,
+      [](auto x, auto y, auto* product) { return __builtin_mul_overflow(x, y, product); }, std::multiplies<double>());
 }
 
 c10::Scalar number_neg(const c10::Scalar& a) {

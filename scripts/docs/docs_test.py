@@ -211,8 +211,9 @@ class Numbers(unittest.TestCase):
     def test_the_readme_says_when_and_of_which_versions(self):
         made = generated.found_in_pytorch(RESULTS, HALL, ENGINES, {'exact': 9, 'bounded': 2})
         self.assertEqual(' '.join(made.split()),
-                         'In `torch.distributed.pipelining` of PyTorch 2.15.0 the corpus, and a reading of the sources beside it, found **3 bugs**: 1 give wrong gradients, losses, '
-                         'outputs, parameters, buffers or stages **without an error**, 2 end in an exception, an abort or a hang. A case of the corpus shows 2 of '
+                         'In `torch.distributed.pipelining` of PyTorch 2.15.0 the corpus, and a reading of the sources beside it, found '
+                         '**3 bugs**: 1 give wrong gradients, losses, outputs, parameters, buffers or stages **without an error**, '
+                         '2 end in an exception, an abort or a hang. A case of the corpus shows 2 of '
                          'them, a script alone the other 1; 1 of the 3 is a sum that PyTorch leaves to its user. It also found 2 in '
                          'Mine 2.0 (1 silent): [engine by engine](docs/engines.md). Of 20 runs on two ranks (a run is a case under a '
                          "schedule) PyTorch's `PipelineStage` accepts 13; in 2 of these one of the bugs occurs. These runs are of "

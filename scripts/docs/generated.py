@@ -22,8 +22,9 @@ def found_in_pytorch(page, hall, engines, truths):
     accepted = int(row['pass']) + int(row['waived'])
     paragraphs = [
         f'In `{PYTORCH}` of PyTorch {VERSION} the corpus, and a reading of the sources beside it, found **{count} bugs**: '
-        f'{silent} give wrong gradients, losses, outputs, parameters, buffers or stages **without an error**, {count - silent} end in an exception, an abort or a hang. A case of the corpus shows {with_case} of them, a '
-        f'script alone the other {count - with_case}; {left_to_user} of the {count} is a sum that PyTorch leaves to its user.'
+        f'{silent} give wrong gradients, losses, outputs, parameters, buffers or stages **without an error**, {count - silent} '
+        f'end in an exception, an abort or a hang. A case of the corpus shows {with_case} of them, a script alone the other '
+        f'{count - with_case}; {left_to_user} of the {count} is a sum that PyTorch leaves to its user.'
         f'{found_elsewhere(bugs)}',
         f'Of {row["runs"]} runs on two ranks (a run is a case under a schedule) PyTorch\'s `PipelineStage` accepts {accepted}; in '
         f'{row["waived"]} of these one of the bugs occurs. {when_recorded(row, engines)}. Today it has {sum(truths.values())}: '

@@ -284,11 +284,11 @@ Verdict Waivers::applied(Verdict verdict, const std::string& backend_version) {
       other = &waiver;
     }
   }
-  if (expected != nullptr && expected->is_race && verdict.finding.status == Status::Pass) return verdict;
   if (expected != nullptr) {
-    verdict.finding.status = verdict.finding.status == Status::Pass ? Status::XPass : Status::XFail;
-    verdict.waiver = format_waiver(*expected);
-    if (verdict.finding.status == Status::XPass) verdict.waiver = "passes, so remove this waiver: " + verdict.waiver;
+    const bool passed = verdict.finding.status == Status::Pass;
+    if (passed && expected->is_race) return verdict;
+    verdict.finding.status = passed ? Status::XPass : Status::XFail;
+    verdict.waiver = (passed ? "passes, so remove this waiver: " : "") + format_waiver(*expected);
   } else if (is_failure(verdict.finding.status) && other != nullptr) {
     const bool same_status = verdict.finding.status == other->expect;
     add_reason(verdict, "the waiver at " + other->where + " expects " + std::string(status_name(other->expect)) +

@@ -163,6 +163,8 @@ at::Tensor Parts::chain(int first, int last, at::Tensor x) {
   return x;
 }
 
+std::vector<at::Tensor> plain(Parts& net, const std::vector<at::Tensor>& in) { return {net.chain(0, 7, in[0])}; }
+
 void Parts::add_extra(const std::string& name) {
   extras_[name] = register_module(name, std::make_shared<Layer>(width, width, activation));
 }

@@ -77,6 +77,9 @@ class Parts : public torch::nn::Module {
   std::map<std::string, std::shared_ptr<Layer>> extras_;
 };
 
+/// The forward of a model without a variation: all parts in sequence.
+std::vector<at::Tensor> plain(Parts& net, const std::vector<at::Tensor>& in);
+
 /// The content of an input.
 enum class Content {
   Values,       ///< [rows, width] of data

@@ -143,35 +143,28 @@ TEST(SavedValues, WithoutARecordingNothingIsWrapped) {
   EXPECT_TRUE(saved.alive().empty());
 }
 
-/// Autograd checks versions only of tensors that it holds itself; the check must not be lost.
-TEST(SavedValues, AChangeInPlaceIsNoticed) {
-  const at::Tensor x = at::ones({3}).requires_grad_();
-  SavedValues saved;
+/// exp(), which saves its result, and a change in place of that result.
+at::Tensor changed_exponential(SavedValues& saved) {
   at::Tensor y;
   {
     const SavedValues::Recording recording(&saved);
-    y = x.exp();
+    y = at::ones({3}).requires_grad_().exp();
   }
-  {
-    const at::NoGradGuard no_grad;
-    y.mul_(2);
-  }
+  const at::NoGradGuard no_grad;
+  return y.mul_(2);
+}
+
+/// Autograd checks versions only of tensors that it holds itself; the check must not be lost.
+TEST(SavedValues, AChangeInPlaceIsNoticed) {
+  SavedValues saved;
+  const at::Tensor y = changed_exponential(saved);
   EXPECT_NE(testing::failure<Error>([&] { y.sum().backward(); }).find("changed in place"), std::string::npos);
 }
 
 /// What comes back then is not what the forward saved.
 TEST(SavedValues, AChangeInPlaceBeforeOffloadingIsNoticedAfterReloading) {
-  const at::Tensor x = at::ones({3}).requires_grad_();
   SavedValues saved;
-  at::Tensor y;
-  {
-    const SavedValues::Recording recording(&saved);
-    y = x.exp();
-  }
-  {
-    const at::NoGradGuard no_grad;
-    y.mul_(2);
-  }
+  const at::Tensor y = changed_exponential(saved);
   std::vector<std::shared_ptr<SavedValue>> away;
   const std::vector<c10::Storage> blocks = take_all(saved, away);
   ASSERT_EQ(away.size(), 1u);

@@ -55,6 +55,9 @@ struct LossSpec {
   bool class_weights = false;
   /// A mean of means: every micro-batch weighs the same, however many rows it has.
   bool equal_weights = false;
+  /// The loss function has parameters of its own, a scale and a shift: it compares scale * y + shift with the target,
+  /// where y is the output. They are parameters of the model that no stage's forward reads (Model::loss_parameters).
+  bool parameters = false;
   /// The treatment of the model's auxiliary losses (Model::auxiliary_losses), scalars that its early stages make.
   AuxiliaryLosses auxiliary = AuxiliaryLosses::None;
 };
@@ -184,6 +187,9 @@ struct Case {
   bool shards_parameters = false;
   int data = 0;  ///< which batches it has: from 1 on they are drawn anew, see make_batch() of reference/models/zoo.h
 };
+
+/// The rows of the batch of a Train or Eval step.
+inline int rows_of(const Case& c, const Step& step) { return step.rows > 0 ? step.rows : c.rows; }
 
 /// Whether the inputs of a micro-batch of a train step require gradients.
 bool requires_gradients(const Case& c, int microbatch);

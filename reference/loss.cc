@@ -5,6 +5,7 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tensor.h>
 
@@ -42,6 +43,11 @@ at::Tensor own_loss(const LossSpec& spec, const at::Tensor& output, const at::Te
   throw Error("unknown loss");
 }
 
+/// The output with which the loss function compares.
+at::Tensor adjusted(const at::Tensor& output, const std::vector<at::Tensor>& parameters) {
+  return parameters.empty() ? output : at::add(at::mul(output, parameters[0]), parameters[1]);
+}
+
 double counted(const LossSpec& spec, const at::Tensor& target) {
   if (spec.kind != LossKind::CrossEntropy) return static_cast<double>(target.numel());
   const at::Tensor classes = target.cpu().contiguous();
@@ -54,10 +60,24 @@ double counted(const LossSpec& spec, const at::Tensor& target) {
 
 }  // namespace
 
+std::vector<at::Tensor> loss_parameters(const LossSpec& spec, const std::map<std::string, at::Tensor>& parameters) {
+  std::vector<at::Tensor> found;
+  if (!spec.parameters) return found;
+  for (const char* name : kLossParameters) {
+    const auto it = parameters.find(name);
+    PLUMBLINE_CHECK(it != parameters.end(), "the last stage lacks " + std::string(name));
+    found.push_back(it->second);
+  }
+  return found;
+}
+
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const Targets& targets,
-                        double divisor) {
-  at::Tensor loss = own_loss(spec, outputs.at(0), targets.defined() ? targets[0] : at::Tensor());
-  for (size_t i = 1; i < targets.size(); ++i) loss = at::add(loss, own_loss(spec, outputs.at(i), targets[i]));
+                        double divisor, const std::vector<at::Tensor>& parameters) {
+  const auto loss_of = [&](size_t i) {
+    return own_loss(spec, adjusted(outputs.at(i), parameters), i < targets.size() ? targets[i] : at::Tensor());
+  };
+  at::Tensor loss = loss_of(0);
+  for (size_t i = 1; i < targets.size(); ++i) loss = at::add(loss, loss_of(i));
   if (spec.auxiliary == AuxiliaryLosses::Added)
     for (size_t i = std::max<size_t>(targets.size(), 1); i < outputs.size(); ++i)
       if (outputs[i].defined()) loss = at::add(loss, outputs[i]);

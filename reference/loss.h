@@ -3,6 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "reference/case.h"
@@ -10,12 +13,19 @@
 
 namespace plumbline::reference {
 
+/// The names of the parameters of a loss with LossSpec::parameters: its scale and its shift, each [1].
+inline constexpr std::array<const char*, 2> kLossParameters = {"loss.scale", "loss.shift"};
+
+/// Those of `parameters`, by name, in the order of kLossParameters; empty without LossSpec::parameters.
+std::vector<at::Tensor> loss_parameters(const LossSpec& spec, const std::map<std::string, at::Tensor>& parameters);
+
 /// Computed from output 0, and for Mse and CrossEntropy from the target; with several targets, the sum of the losses of
 /// output i and target i, from 0 on. With AuxiliaryLosses::Added, then, every later output that is defined is added.
 /// Everything is divided by `divisor` (loss_divisor()). For cross entropy the output is [..., classes], and the target
-/// holds class indices [...], ignored where they are kIgnoredTarget.
+/// holds class indices [...], ignored where they are kIgnoredTarget. `parameters`: as kLossParameters; or empty, and the
+/// loss has none.
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const Targets& targets,
-                        double divisor = 1.0);
+                        double divisor = 1.0, const std::vector<at::Tensor>& parameters = {});
 
 /// The divisor of every loss of one step, in the loss function: the number of micro-batches with Division::User, and
 /// the number of elements of the whole batch's targets that count (counted_targets()) for Reduction::BatchMean.

@@ -76,6 +76,18 @@ TEST(Loss, SeveralTargetsAreEachComparedWithTheirOutput) {
   EXPECT_EQ(counted_targets(spec, targets), 5);
 }
 
+TEST(Loss, ComparesEachOutputScaledAndShifted) {
+  const LossSpec spec{.kind = LossKind::Mse, .parameters = true};
+  const std::vector<at::Tensor> outputs = {at::full({2}, 3.0), at::full({3}, 5.0)};
+  const Targets targets = {at::full({2}, 1.0), at::full({3}, 4.0)};
+  const at::Tensor scale = at::full({1}, 2.0), shift = at::full({1}, -1.0), other = at::full({1}, 9.0);
+  const std::vector<at::Tensor> found =
+      loss_parameters(spec, {{"layers.7.bias", other}, {"loss.shift", shift}, {"loss.scale", scale}});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(compute_loss(spec, outputs, targets, 1, found).item<float>(), 2 * 4 * 4 + 3 * 5 * 5);
+  EXPECT_TRUE(loss_parameters(LossSpec{}, {{"loss.scale", scale}, {"loss.shift", shift}}).empty());
+}
+
 TEST(Loss, TheDivisorIsTheUsers) {
   Case c;
   c.microbatches = 4;

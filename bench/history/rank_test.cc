@@ -11,6 +11,7 @@ namespace plumbline::bench {
 namespace {
 
 constexpr size_t kExactUpTo = 40;
+constexpr size_t kMostForPairs = 1000;
 
 /// Twice the ranks of all samples, those of `a` first: whole numbers, with mean ranks for equal samples.
 std::vector<int> doubled_ranks(std::span<const double> a, std::span<const double> b) {
@@ -44,6 +45,16 @@ std::vector<double> sum_probabilities(const std::vector<int>& ranks, size_t chos
   for (const double count : ways[chosen]) all += count;
   for (double& count : ways[chosen]) count /= all;
   return ways[chosen];
+}
+
+/// At most kMostForPairs of the samples, evenly chosen by rank.
+std::vector<double> thinned(std::span<const double> samples) {
+  std::vector<double> sorted(samples.begin(), samples.end());
+  if (sorted.size() <= kMostForPairs) return sorted;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<double> chosen;
+  for (size_t i = 0; i < kMostForPairs; ++i) chosen.push_back(sorted[(2 * i + 1) * sorted.size() / (2 * kMostForPairs)]);
+  return chosen;
 }
 
 double normal_upper_tail(double z) { return 0.5 * std::erfc(z / std::sqrt(2.0)); }
@@ -102,7 +113,8 @@ int critical_u(int m, int n, double significance) {
   return u - 1;
 }
 
-RatioInterval ratio_interval(std::span<const double> a, std::span<const double> b, double significance) {
+RatioInterval ratio_interval(std::span<const double> all_a, std::span<const double> all_b, double significance) {
+  const std::vector<double> a = thinned(all_a), b = thinned(all_b);
   std::vector<double> ratios;
   ratios.reserve(a.size() * b.size());
   for (const double x : a)

@@ -147,6 +147,19 @@ TEST(RatioInterval, InvertsTheTest) {
   }
 }
 
+// All pairs of so many samples would need more memory than there is.
+TEST(RatioInterval, OfVeryManySamplesIsThatOfSome) {
+  std::mt19937 random(3);
+  std::vector<double> a(200'000), b(150'000);
+  for (double& x : a) x = 1 + random() % 1000 / 1000.0;
+  for (double& x : b) x = 1.1 * (1 + random() % 1000 / 1000.0);
+  const RatioInterval factor = ratio_interval(a, b, 0.01);
+  EXPECT_NEAR(factor.ratio, 1.1, 0.002);
+  EXPECT_LT(factor.low, 1.1);
+  EXPECT_GT(factor.high, 1.1);
+  EXPECT_LT(factor.high - factor.low, 0.1);
+}
+
 TEST(RatioInterval, TheOtherWayRoundIsTheInverse) {
   const std::vector<double> a = {1, 2, 4, 5, 6, 7}, b = {3, 4.5, 5.5, 7, 8, 9};
   const RatioInterval one = ratio_interval(a, b, 0.05), other = ratio_interval(b, a, 0.05);

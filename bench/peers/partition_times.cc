@@ -18,19 +18,26 @@ namespace plumbline::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kFewestCalls = 3;
+constexpr size_t kFewestSamples = 3;
+constexpr double kSample = 0.01;  // seconds
 
-/// Measures calls; copying the graph, which a call consumes, is not timed. Returns the last partition.
+/// Measures calls; copying the graph, which a call consumes, is not timed. A sample is the mean of as many calls as take
+/// kSample together: a history keeps every sample, and single calls are tens of thousands. Returns the last partition.
 partition::Partition measure(const partition::JointGraph& graph, const partition::Policy& policy,
                              const partition::PartitionOptions& options, double least, std::vector<double>& seconds) {
-  double sum = 0;
+  double sum = 0, of_sample = 0;
+  int calls = 0;
   while (true) {
     partition::JointGraph copied = graph;
     const Clock::time_point begin = Clock::now();
     partition::Partition made = partition::partition(std::move(copied), policy, options);
-    seconds.push_back(seconds_since(begin));
-    sum += seconds.back();
-    if (seconds.size() >= kFewestCalls && sum >= least) return made;
+    of_sample += seconds_since(begin);
+    ++calls;
+    if (of_sample < kSample) continue;
+    seconds.push_back(of_sample / calls);
+    sum += of_sample;
+    of_sample = 0, calls = 0;
+    if (seconds.size() >= kFewestSamples && sum >= least) return made;
   }
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 /// Empty, or why a stage cannot be partitioned.
 std::string partition_stages(const reference::Case& c, int stages, uint64_t seed, const engine::RematOptions& options) {
-  const models::Model model = models::make_model(c.model, c.dtype, seed);
+  const models::Model model = models::make_model(c, seed);
   const split::SplitOptions split = models::case_split(c, model, stages);
   const models::Batch batch = models::make_batch(c.model, c.dtype, c.rows, seed, 0);
   const engine::PipeSource source = [&](bool training, const std::vector<at::Tensor>& inputs) {
@@ -62,7 +62,7 @@ class BuiltModels : public ModelFacts {
   }
 
   std::vector<schedule::StageEdge> edges(const reference::Case& c, int stages) override {
-    return engine::stage_edges(case_pipe(c, models::make_model(c.model, c.dtype, seed_), stages, seed_));
+    return engine::stage_edges(case_pipe(c, models::make_model(c, seed_), stages, seed_));
   }
 
   std::string why_not_partitioned(const reference::Case& c, int stages, const engine::RematOptions& options) override {

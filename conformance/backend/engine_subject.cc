@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
+#include <iterator>
 #include <set>
 
 #include "conformance/backend/weight_closures.h"
@@ -117,8 +118,11 @@ class EngineSubject : public reference::CaseSubject, private engine::EngineObser
     engine.input_chunks = model_.input_chunks;
     engine.target_chunk = model_.target_chunk;
     engine.loss = [this](const std::vector<at::Tensor>& outputs, const Targets& targets) {
-      return reference::has_loss(case_.loss, targets) ? reference::compute_loss(case_.loss, outputs, targets, divisor_)
-                                                      : at::Tensor();
+      if (!reference::has_loss(case_.loss, targets)) return at::Tensor();
+      // Of a rank's stages, the last one computes losses.
+      const split::StageState& state = std::prev(engine_.states().end())->second;
+      return reference::compute_loss(case_.loss, outputs, targets, divisor_,
+                                     reference::loss_parameters(case_.loss, state.parameters));
     };
     engine.local_loss = [this](const at::Tensor& loss) { return divisor_ == 1.0 ? loss : at::div(loss, divisor_); };
     engine.loss_scale = case_.optimizer.loss_scale;

@@ -83,12 +83,14 @@ std::string id_of(const TomlPlace& place) {
 
 reference::LossSpec loss_of(const TomlPlace& place) {
   place.expect_only(
-      {"kind", "reduction", "ignores_targets", "ignored_rows", "class_weights", "equal_weights", "auxiliary"});
+      {"kind", "reduction", "ignores_targets", "ignored_rows", "class_weights", "equal_weights", "parameters",
+       "auxiliary"});
   reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(kLosses)),
                            static_cast<reference::Reduction>(place["reduction"].one_of(kReductions))};
   for (const auto& [key, member] : {std::pair{"ignores_targets", &reference::LossSpec::ignores_targets},
                                     std::pair{"class_weights", &reference::LossSpec::class_weights},
-                                    std::pair{"equal_weights", &reference::LossSpec::equal_weights}})
+                                    std::pair{"equal_weights", &reference::LossSpec::equal_weights},
+                                    std::pair{"parameters", &reference::LossSpec::parameters}})
     if (const auto value = place.find(key)) loss.*member = value->boolean();
   if (const auto ignored = place.find("ignored_rows")) {
     loss.ignored_rows = ignored->small(1, kMostRows);
@@ -101,6 +103,8 @@ reference::LossSpec loss_of(const TomlPlace& place) {
        {std::pair{"ignores_targets", loss.ignores_targets}, std::pair{"class_weights", loss.class_weights}})
     if (given && loss.kind != reference::LossKind::CrossEntropy)
       place.refuse(std::string(key) + " goes with kind = \"cross-entropy\"");
+  if (loss.parameters && loss.kind == reference::LossKind::Output)
+    place.refuse("parameters goes with another kind than \"output\", which the model computes");
   if (loss.equal_weights && loss.reduction != reference::Reduction::Mean)
     place.refuse("equal_weights goes with reduction = \"mean\"");
   if (loss.reduction == reference::Reduction::BatchMean && loss.kind != reference::LossKind::Mse &&

@@ -86,7 +86,7 @@ model = "mlp"
 dtype = "bf16"
 rows = 9
 microbatches = 2
-loss = {kind = "cross-entropy", reduction = "mean", ignores_targets = true, class_weights = true, equal_weights = true, auxiliary = "in-place"}
+loss = {kind = "cross-entropy", reduction = "mean", ignores_targets = true, class_weights = true, equal_weights = true, parameters = true, auxiliary = "in-place"}
 divides = "nobody"
 steps = [
   "train", {kind = "train", rows = 7}, "zero_grad", {kind = "eval", rows = 6, target = false},
@@ -113,7 +113,7 @@ data = 5
   EXPECT_EQ(c.microbatches, 2);
   EXPECT_EQ(c.loss.kind, reference::LossKind::CrossEntropy);
   EXPECT_EQ(c.loss.reduction, reference::Reduction::Mean);
-  EXPECT_TRUE(c.loss.ignores_targets && c.loss.class_weights && c.loss.equal_weights);
+  EXPECT_TRUE(c.loss.ignores_targets && c.loss.class_weights && c.loss.equal_weights && c.loss.parameters);
   EXPECT_EQ(c.loss.auxiliary, reference::AuxiliaryLosses::InPlace);
   EXPECT_EQ(c.optimizer.clip_norm, 3);
   EXPECT_EQ(c.optimizer.clip_epsilon, 4);
@@ -277,6 +277,8 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
             "kind = \"cross-entropy\", reduction = \"sum\", ignores_targets = true, ignored_rows = 8"),
        "mine.toml:2: case: loss.ignored_rows = 8 ignores all targets of a batch of 8 rows; expected fewer"},
       {with("\"mean\"", "\"mean\", class_weights = true"), "mine.toml:8: loss: class_weights goes with kind = \"cross"},
+      {with("kind = \"mse\", reduction = \"mean\"", "kind = \"output\", reduction = \"sum\", parameters = true"),
+       "mine.toml:8: loss: parameters goes with another kind than \"output\""},
       {with("\"mean\"", "\"sum\", equal_weights = true"),
        "mine.toml:8: loss: equal_weights goes with reduction = \"mean\""},
       {with("kind = \"mse\", reduction = \"mean\"", "kind = \"sum\", reduction = \"batch-mean\""),

@@ -122,6 +122,7 @@ void add_of_loss(const reference::Case& c, std::set<std::string>& found) {
   if (c.loss.reduction == reference::Reduction::BatchMean) found.insert("batch-mean");
   if (c.loss.class_weights) found.insert("class-weights");
   if (c.loss.equal_weights) found.insert("mean-of-means");
+  if (c.loss.parameters) found.insert("loss-parameters");
   if (c.loss.auxiliary == reference::AuxiliaryLosses::Added) found.insert("added-losses");
   if (c.loss.auxiliary == reference::AuxiliaryLosses::InPlace) found.insert("local-losses");
   if (c.loss.ignores_targets) found.insert("ignored-targets");
@@ -201,6 +202,7 @@ const std::vector<Feature>& features() {
       {"added-losses", "auxiliary losses of early stages, added to the last stage's loss"},
       {"local-losses", "auxiliary losses that stay in the stages that make them"},
       {"loss-inside", "a loss that the model computes"},
+      {"loss-parameters", "a loss function with parameters of its own"},
       {"undivided", "gradients not divided by the number of micro-batches"},
       {"divided-by-user", "losses that the user divides by the number of micro-batches"},
       {"f64", "float64"},

@@ -104,8 +104,7 @@ class CaseFiles {
 
   void batch_step(int number, const reference::Step& todo, Json& json) {
     const bool training = todo.kind == reference::StepKind::Train;
-    models::Batch batch = models::make_batch(case_, todo.rows > 0 ? todo.rows : case_.rows, seed_, batches_++);
-    if (!todo.has_target) models::drop_targets(batch);
+    const models::Batch batch = models::make_batch(case_, todo, seed_, batches_++);
     add_batch(number, batch, "");
     for (size_t m = 0; m < batch.parts.size(); ++m) add_batch(number, batch.parts[m], "/" + std::to_string(m));
     const Targets& targets = batch.parts.empty() ? batch.targets : batch.parts.front().targets;
@@ -199,6 +198,7 @@ class CaseFiles {
       const int64_t classes = programs_.model().forward(batch.inputs).at(0).size(-1);
       for (int64_t i = 0; i < classes; ++i) json["class_weights"].push_back(reference::class_weight(i));
     }
+    if (case_.loss.parameters) json["parameters"] = reference::kLossParameters;
     const models::Model& model = programs_.model();
     if (model.compared_outputs > 1) json["outputs"] = names_of_outputs(0, model.compared_outputs);
     if (case_.loss.auxiliary == reference::AuxiliaryLosses::Added)

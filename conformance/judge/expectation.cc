@@ -56,13 +56,12 @@ bool is_power_of_two(double number) {
 /// too: their losses are results.
 std::string mean_problem(const reference::Case& c, uint64_t seed) {
   if (c.divided) return "its means are over micro-batches of several sizes";
-  const models::Model model = models::make_model(c.model, c.dtype, seed);
+  const models::Model model = models::make_model(c, seed);
   int batches = 0;
   for (const reference::Step& step : c.steps) {
     if (step != reference::StepKind::Train && step != reference::StepKind::Eval) continue;
-    const int rows = step.rows > 0 ? step.rows : c.rows;
-    models::Batch batch = models::make_batch(c, rows, seed, batches++);  // batches may differ in length
-    if (!step.has_target) models::drop_targets(batch);
+    const int rows = reference::rows_of(c, step);
+    const models::Batch batch = models::make_batch(c, step, seed, batches++);  // batches may differ in length
     if (!reference::has_loss(c.loss, batch.targets)) continue;
     if (c.loss.reduction == reference::Reduction::BatchMean) {
       if (!batch.targets.defined()) continue;
@@ -156,7 +155,7 @@ bool groups_sums(const split::Pipe& pipe) {
 }  // namespace
 
 CaseTraits case_traits(const reference::Case& c, int stages, uint64_t seed) {
-  const models::Model model = models::make_model(c.model, c.dtype, seed);
+  const models::Model model = models::make_model(c, seed);
   const split::Pipe pipe = case_pipe(c, model, stages, seed);
   CaseTraits traits;
   traits.shares_parameters = !pipe.shared.empty();

@@ -132,7 +132,7 @@ Expectation for_kernels(bool of_device, Expectation expectation) {
 }
 
 bool runs_under_autocast(const reference::Case& c, int stages, uint64_t seed) {
-  const split::Pipe pipe = case_pipe(c, models::make_model(c.model, c.dtype, seed), stages, seed);
+  const split::Pipe pipe = case_pipe(c, models::make_model(c, seed), stages, seed);
   return std::ranges::any_of(pipe.stages, [](const split::Stage& stage) { return !stage.graph.autocast.empty(); });
 }
 

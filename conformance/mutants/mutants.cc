@@ -31,14 +31,16 @@ int MutantRun::count(reference::StepKind kind) const {
   return static_cast<int>(std::count(of.steps.begin(), of.steps.end(), kind));
 }
 
+bool has_halves(const schedule::Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const auto& actions) {
+    return std::ranges::find(actions, schedule::ActionType::W, &schedule::Action::type) != actions.end();
+  });
+}
+
 namespace need {
 const Need training{"a training step", &trains};
-const Need halves{"a schedule with backwards in halves", [](const MutantRun& run) {
-                    return trains(run) && std::ranges::any_of(run.schedule.ranks, [](const auto& actions) {
-                             return std::ranges::any_of(
-                                 actions, [](const schedule::Action& a) { return a.type == schedule::ActionType::W; });
-                           });
-                  }};
+const Need halves{"a schedule with backwards in halves",
+                  [](const MutantRun& run) { return trains(run) && has_halves(run.schedule); }};
 const Need several_microbatches{"2 micro-batches or more",
                                 [](const MutantRun& run) { return run.schedule.microbatches > 1; }};
 const Need buffers{"buffers", [](const MutantRun& run) { return run.traits.has_buffers; }};
@@ -78,6 +80,7 @@ const Need divisor{"a loss that the user divides", [](const MutantRun& run) {
                                             run.of.loss.reduction == reference::Reduction::BatchMean);
                    }};
 const Need class_weights{"class weights", [](const MutantRun& run) { return run.of.loss.class_weights; }};
+const Need loss_parameters{"parameters of the loss", [](const MutantRun& run) { return run.of.loss.parameters; }};
 const Need ignored_targets{"ignored targets", [](const MutantRun& run) { return run.of.loss.ignores_targets; }};
 const Need several_targets{"several targets",
                            [](const MutantRun& run) { return has_feature(run.of, "several-targets"); }};

@@ -43,6 +43,9 @@ const std::vector<Mutant>& mutants();
 /// Returns the mutant with this name. Throws InputError, which lists all names, if there is none.
 const Mutant& find_mutant(const std::string& name);
 
+/// Whether backwards are in halves: whether there is a W.
+bool has_halves(const schedule::Schedule& schedule);
+
 /// Returns the first requirement that the run does not meet ("2 ranks or more"); empty if the mutant can be injected.
 std::string why_not(const Mutant& mutant, const MutantRun& run);
 
@@ -52,7 +55,7 @@ extern const Need training, halves, several_microbatches, buffers, random_layers
     zero_grad_between, float32, bf16, division, no_division, three_ranks, divisor, class_weights, ignored_targets,
     several_targets, local_losses, added_losses, clipping, loss_scale, skipped_steps, resumed, saved, replicas, sharded,
     offloads, groups, plain_accumulation, accumulation_hooks, value_hooks, weight_closures, divided, whole_gradients,
-    input_gradients, some_gradients, early_exits, complex_numbers, conjugated_numbers;
+    input_gradients, some_gradients, early_exits, complex_numbers, conjugated_numbers, loss_parameters;
 }  // namespace need
 
 std::vector<Mutant> mutants_on_the_wire();

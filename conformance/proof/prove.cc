@@ -219,13 +219,13 @@ Proof prove(const reference::Case& c, const ProofOptions& options) {
   if (const std::string why = why_not_provable(c); !why.empty()) throw InputError(c.id + ": " + why);
   for (const reference::Step& step : c.steps) {
     const bool runs = step == reference::StepKind::Train || step == reference::StepKind::Eval;
-    const int rows = step.rows > 0 ? step.rows : c.rows;
+    const int rows = reference::rows_of(c, step);
     if (runs && rows < c.microbatches)
       throw InputError(c.id + ": " + std::to_string(rows) + " rows are fewer than " + std::to_string(c.microbatches) +
                        " micro-batches");
   }
   if (options.on_shapes) {
-    const models::Model model = models::make_model(c.model, c.dtype, options.seed);
+    const models::Model model = models::make_model(c, options.seed);
     if (model.module->named_parameters().size() != reference::first_names(model.module->named_parameters()).size())
       throw InputError(c.id + ": a parameter has several names; on shapes, copies of it cannot be compared");
   }

@@ -1,11 +1,15 @@
 #include "reference/models/zoo.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
 
+#include "reference/loss.h"
 #include "reference/models/families.h"
 #include "reference/models/parts/counter.h"
+#include "reference/models/parts/fill.h"
 #include "reference/models/parts/parameters.h"
 #include "runtime/error.h"
 #include "runtime/text/join.h"
@@ -64,6 +68,14 @@ std::string way_to(const graph::OutputTree& tree, int output) {
   }
   return {};
 }
+
+/// Its parameters are named as reference::kLossParameters if it is registered as "loss".
+struct LossFunction : torch::nn::Module {
+  explicit LossFunction(at::ScalarType dtype)
+      : scale(register_parameter("scale", at::empty({1}, dtype))),
+        shift(register_parameter("shift", at::empty({1}, dtype))) {}
+  at::Tensor scale, shift;
+};
 
 /// In the first input of divided numbers, multiplies one element of each row by 1, 9, 17, ..., in bf16 by 1, 3, 5, ...:
 /// factors that are odd, as the elements are, and as far apart as the dtype has room for sums, so that biases hardly
@@ -130,6 +142,8 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
   split.loss_outputs.emplace(model.compared_outputs);
   std::iota(split.loss_outputs->begin(), split.loss_outputs->end(), 0);
   split.exits_early = model.exits_early;
+  if (c.loss.parameters)
+    split.loss_parameters = {reference::kLossParameters.begin(), reference::kLossParameters.end()};
   require_loss(c, model.compared_outputs, model.auxiliary_losses);
   if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
   std::vector<int>& losses = c.loss.auxiliary == AuxiliaryLosses::Added ? *split.loss_outputs : split.local_losses;
@@ -139,6 +153,22 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
 
 Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed) {
   return find(name, dtype).model(dtype, seed);
+}
+
+Model make_model(const reference::Case& c, uint64_t seed) {
+  Model model = make_model(c.model, c.dtype, seed);
+  if (!c.loss.parameters) return model;
+  const auto loss = std::make_shared<LossFunction>(reference::scalar_type(c.dtype));
+  if (is_exact_model(c.model)) {
+    fill_signed_integers(loss->scale, seed, reference::kLossParameters[0], 1);  // larger sums might not be exact
+    fill_integers(loss->shift, seed, reference::kLossParameters[1], 1, 3);
+  } else {
+    fill_uniform(loss->scale, seed, reference::kLossParameters[0], 0.8, 1.2);
+    fill_uniform(loss->shift, seed, reference::kLossParameters[1], -0.1, 0.1);
+  }
+  model.module->register_module("loss", loss);
+  model.loss_parameters = {loss->scale, loss->shift};
+  return model;
 }
 
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step) {
@@ -167,6 +197,12 @@ Batch make_whole_batch(const reference::Case& c, int rows, uint64_t seed, int st
   return batch;
 }
 
+/// From a batch and its parts.
+void drop_targets(Batch& batch) {
+  batch.targets = {};
+  for (Batch& part : batch.parts) drop_targets(part);
+}
+
 }  // namespace
 
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
@@ -179,9 +215,10 @@ Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step) {
   return batch;
 }
 
-void drop_targets(Batch& batch) {
-  batch.targets = {};
-  for (Batch& part : batch.parts) drop_targets(part);
+Batch make_batch(const reference::Case& c, const reference::Step& of, uint64_t seed, int step) {
+  Batch batch = make_batch(c, reference::rows_of(c, of), seed, step);
+  if (!of.has_target) drop_targets(batch);
+  return batch;
 }
 
 void add_model(const std::string& name, std::function<Model(reference::Dtype dtype, uint64_t seed)> model,

@@ -48,6 +48,9 @@ struct Model {
   int auxiliary_losses = 0;
   /// In evaluation mode `forward` returns early for some inputs: later modules are not entered.
   bool exits_early = false;
+  /// As reference::kLossParameters, parameters of `module` that `forward` does not read; empty without
+  /// LossSpec::parameters.
+  std::vector<at::Tensor> loss_parameters = {};
 };
 
 /// The name of output number `output` in results: its position, or, for nested outputs, the keys and positions on its
@@ -81,6 +84,9 @@ struct Batch {
 /// zoo's), and for a dtype in which the sums of an exact model are not proven representable.
 Model make_model(const std::string& name, reference::Dtype dtype, uint64_t seed);
 
+/// The same for a case, with the parameters of its loss.
+Model make_model(const reference::Case& c, uint64_t seed);
+
 /// Makes batch number `step` with `rows` rows along the divided dimension. Batches are numbered from 0; in a case the
 /// number counts Train and Eval steps only. Throws InputError as make_model() does, and for rows < 1.
 Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint64_t seed, int step);
@@ -93,8 +99,8 @@ Batch make_batch(const std::string& name, reference::Dtype dtype, int rows, uint
 /// targets are to be ignored but are not [rows, places] of class indices.
 Batch make_batch(const reference::Case& c, int rows, uint64_t seed, int step);
 
-/// Drops the targets of a batch and of its parts.
-void drop_targets(Batch& batch);
+/// The same for a Train or Eval step of a case, with its rows, and without targets if the step has none.
+Batch make_batch(const reference::Case& c, const reference::Step& of, uint64_t seed, int step);
 
 /// Registers a user's model under `name`, so that make_model, make_batch and every oracle can use it. The functions are
 /// copied, may be called from several threads at once, and must return the same values each time. A second model of one

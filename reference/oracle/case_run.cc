@@ -77,11 +77,7 @@ void run_case(const Case& c, uint64_t seed, CaseSubject& subject, Results& resul
   int batches = first_batch(c);
   for (int step = 0; step < static_cast<int>(c.steps.size()); ++step) {
     const Step& todo = c.steps[step];
-    const auto next_batch = [&] {
-      models::Batch batch = models::make_batch(c, todo.rows > 0 ? todo.rows : c.rows, seed, batches++);
-      if (!todo.has_target) models::drop_targets(batch);
-      return batch;
-    };
+    const auto next_batch = [&] { return models::make_batch(c, todo, seed, batches++); };
     switch (todo.kind) {
       case StepKind::Train:
         subject.train(step, next_batch());

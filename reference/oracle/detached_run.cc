@@ -248,7 +248,8 @@ class DetachedStages : public CaseSubject {
       if (outputs[i].defined() && std::ranges::find(split_.local_losses, i) == split_.local_losses.end())
         put(results_, {step, ResultKind::Output, -1, microbatch, models::output_name(model_, i)}, outputs[i]);
     if (!has_loss(case_.loss, lane.targets)) return;
-    lane.loss = compute_loss(case_.loss, outputs, lane.targets, lane.divisor);
+    lane.loss = compute_loss(case_.loss, outputs, lane.targets, lane.divisor,
+                             loss_parameters(case_.loss, states_[stage].parameters));
     put(results_, {step, ResultKind::Loss, -1, microbatch, "loss"}, lane.loss);
   }
 

@@ -45,7 +45,7 @@ void load(const SavedState& state, models::Model& model) {
 }
 
 models::Model model_of(const Case& c, uint64_t seed, const SavedState& state) {
-  models::Model model = models::make_model(c.model, c.dtype, seed);
+  models::Model model = models::make_model(c, seed);
   load(state, model);
   return model;
 }

@@ -179,7 +179,7 @@ class WholeModel : public CaseSubject {
       if (options_.by_microbatch) put(results_, {step, ResultKind::Loss, -1, microbatch, name}, loss);
     };
     if (has_loss(case_.loss, chunk.targets))
-      add_loss("loss", compute_loss(case_.loss, outputs, chunk.targets, divisor));
+      add_loss("loss", compute_loss(case_.loss, outputs, chunk.targets, divisor, model_.loss_parameters));
     const size_t local = case_.loss.auxiliary == AuxiliaryLosses::InPlace ? model_.auxiliary_losses : 0;
     for (size_t i = outputs.size() - local; i < outputs.size(); ++i)
       if (outputs[i].defined())

@@ -214,6 +214,8 @@ class Builder {
         owners = analysis_.used_by(attribute.value);
       else if (pipe_.ends_early)
         continue;
+      else if (std::ranges::find(options_.loss_parameters, attribute.name) != options_.loss_parameters.end())
+        owners = {stages() - 1};
       if (transmitted_.contains(attribute.value)) owners.resize(1);
       neighbour = owners.front();
       for (int stage : owners) {

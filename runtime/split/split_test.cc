@@ -319,6 +319,28 @@ TEST(Split, ALocalLossStaysInItsStage) {
   EXPECT_EQ(kept.stages[2].graph.outputs[1], graph::kNoValue);
 }
 
+// The last stage has no parameter of its own; the graph reads neither of the two behind the first one.
+TEST(Split, ParametersOfTheLossBelongToTheLastStage) {
+  graph::Graph graph = graph::parse_graph(R"(input %0: f32[2] = "x"
+parameter %1: f32[2]* = "weight"
+%2: f32[2]* = aten::mul.Tensor(%0, %1)
+pipe_split
+%3: f32[2]* = aten::relu(%2)
+return %3
+)");
+  for (const char* name : {"loss.scale", "aside"})
+    graph.attributes.push_back({.kind = graph::AttributeKind::Parameter, .name = name, .tensor = at::ones({1})});
+  const auto names = [](const graph::Graph& stage) {
+    std::vector<std::string> all;
+    for (const graph::Attribute& attribute : stage.attributes) all.push_back(attribute.name);
+    return all;
+  };
+  const Pipe pipe = split(graph, {.loss_parameters = {"loss.scale"}});
+  EXPECT_EQ(names(pipe.stages[0].graph), std::vector<std::string>{"weight"});
+  EXPECT_EQ(names(pipe.stages[1].graph), (std::vector<std::string>{"loss.scale", "aside"}));
+  EXPECT_EQ(names(split(graph, {}).stages[0].graph), (std::vector<std::string>{"weight", "loss.scale", "aside"}));
+}
+
 TEST(Split, ALocalLossGivesItsValuesAGradient) {
   // The outputs alone give none: the loss is computed from output 2.
   const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2] = "x"

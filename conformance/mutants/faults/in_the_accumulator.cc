@@ -22,6 +22,7 @@ struct Addition {
   const std::string& name;
   const at::Tensor &before, &part, &parameter;
   bool is_first, is_last;  ///< of the step's micro-batches, by number
+  bool in_halves;          ///< whether the schedule has weight halves
 
   at::Tensor right() const { return sum_of(before, part); }
 };
@@ -33,11 +34,12 @@ Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need
   needs.push_back(need::plain_accumulation);
   return {std::move(name), std::move(what),
           [add = std::move(add)](const FaultSite& site) {
-            return stage_fault(site, [last = site.microbatches() - 1, add](int, const split::StageState& state) {
-              return StageHooks{.accumulate = [last, add, &state](int microbatch, const std::string& parameter,
+            return stage_fault(site, [last = site.microbatches() - 1, add, in_halves = has_halves(site.schedule)](
+                                         int, const split::StageState& state) {
+              return StageHooks{.accumulate = [last, add, in_halves, &state](int microbatch, const std::string& parameter,
                                                                   const at::Tensor& before, const at::Tensor& part) {
                 return add(Addition{microbatch, parameter, before, part, state.parameters.at(parameter),
-                                    microbatch == 0, microbatch == last});
+                                    microbatch == 0, microbatch == last, in_halves});
               }};
             });
           },
@@ -45,6 +47,8 @@ Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need
 }
 
 bool is_bias(const std::string& name) { return name.ends_with("bias"); }
+
+bool is_of_loss(const std::string& name) { return name.starts_with("loss."); }
 
 }  // namespace
 
@@ -99,6 +103,9 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                   [](const Addition& a) {
                     return !is_bias(a.name) && a.part.defined() ? sum_of(a.before, at::mul(a.part, 1.001)) : a.right();
                   }),
+      accumulator("loss-parameters-lost-in-halves", "Weight halves leave out the gradients of the loss's parameters.",
+                  [](const Addition& a) { return a.in_halves && is_of_loss(a.name) ? a.before : a.right(); },
+                  {need::halves, need::loss_parameters}),
       accumulator("last-row-forgotten", "The last row of every parameter's gradient stays zero.",
                   [](const Addition& a) {
                     at::Tensor sum = a.right();

@@ -62,13 +62,13 @@ Mutant local_loss(
           std::move(needs)};
 }
 
-/// Scales what each training step adds to the gradients.
+/// Scales what each training step adds to the gradients of parameters whose names begin with `prefix`.
 Mutant step_scaled(std::string name, std::string what, std::function<double(const FaultSite&)> factor,
-                   std::vector<Need> needs) {
+                   std::vector<Need> needs, std::string prefix = {}) {
   return {std::move(name), std::move(what),
-          [factor = std::move(factor)](const FaultSite& site) {
-            return step_fault({.train = [site, by = factor(site)](reference::CaseSubject& inner, int step,
-                                                                  const models::Batch& batch) {
+          [factor = std::move(factor), prefix = std::move(prefix)](const FaultSite& site) {
+            return step_fault({.train = [site, prefix, by = factor(site)](reference::CaseSubject& inner, int step,
+                                                                          const models::Batch& batch) {
               std::vector<at::Tensor> before;
               for (const auto& [name, parameter] : inner.parameters())
                 before.push_back(parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
@@ -77,7 +77,7 @@ Mutant step_scaled(std::string name, std::string what, std::function<double(cons
               if (before.empty()) before.resize(parameters.size());  // a rank builds its stages in the first step
               for (size_t i = 0; i < parameters.size(); ++i) {
                 at::Tensor& grad = parameters[i].second.mutable_grad();
-                if (!grad.defined() || by == 1) continue;
+                if (!grad.defined() || by == 1 || !parameters[i].first.starts_with(prefix)) continue;
                 const at::Tensor right = grad;
                 grad = before[i].defined() ? at::add(before[i], at::mul(grad.sub(before[i]), by)) : at::mul(grad, by);
                 if (!same_bytes(grad, right)) site.happens();
@@ -314,6 +314,12 @@ std::vector<Mutant> mutants_in_the_loss() {
        "Gradients are multiplied by the rounded reciprocal of the number of micro-batches.",
        multiplied_by_reciprocal,
        {need::division, need::several_microbatches}},
+      step_scaled("loss-parameters-undivided",
+                  "The gradients of the loss's parameters are not divided by the number of micro-batches.",
+                  [](const FaultSite& site) {
+                    return site.of.division == reference::Division::Engine ? 1.0 * site.microbatches() : 1.0;
+                  },
+                  {need::division, need::several_microbatches, need::loss_parameters}, "loss."),
       step_scaled("divided-by-ranks", "Gradients are divided by the number of ranks, not of micro-batches.",
                   [](const FaultSite& site) { return 1.0 * site.microbatches() / site.ranks(); }, {need::division}),
   };

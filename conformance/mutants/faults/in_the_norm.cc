@@ -44,7 +44,7 @@ double norm_of_rank(const CaseSubject& inner, NormKind kind, const FaultSite& si
 
 /// The names of the parameters that several stages hold, once for each stage beyond the first.
 std::vector<std::string> copies(const FaultSite& site) {
-  const models::Model model = models::make_model(site.of.model, site.of.dtype, site.seed);
+  const models::Model model = models::make_model(site.of, site.seed);
   std::vector<std::string> names;
   for (const split::SharedParameter& shared : case_pipe(site.of, model, site.schedule.stages, site.seed).shared)
     names.insert(names.end(), shared.stages.size() - 1, shared.name);
@@ -61,6 +61,13 @@ double with_copies(const CaseSubject& inner, double right, const FaultSite& site
         break;
       }
   return std::sqrt(squares);
+}
+
+double without_loss(const CaseSubject& inner, double right, const FaultSite& site) {
+  reference::NamedTensors of_loss = inner.parameters();
+  std::erase_if(of_loss, [](const auto& parameter) { return !parameter.first.starts_with("loss."); });
+  const double own = reference::gradient_norm(of_loss, NormKind::Two, site.of.dtype);
+  return std::sqrt(right * right - own * own);
 }
 
 }  // namespace
@@ -86,6 +93,11 @@ std::vector<Mutant> mutants_in_the_norm() {
              return kind == NormKind::Two ? with_copies(inner, right, site) : right;
            },
            {need::clipping, need::shared_parameters}),
+      norm("norm-without-loss", "On the rank that holds them, the loss's parameters do not count in the norm.",
+           [](const CaseSubject& inner, NormKind kind, double right, const FaultSite& site) {
+             return kind == NormKind::Two ? without_loss(inner, right, site) : right;
+           },
+           {need::clipping, need::loss_parameters}),
       norm("norm-in-bf16", "The norm is rounded to bf16.",
            [](const CaseSubject&, NormKind, double right, const FaultSite&) {
              return static_cast<double>(static_cast<float>(c10::BFloat16(static_cast<float>(right))));

@@ -187,7 +187,8 @@ class Steps {
     }
     std::vector<std::pair<std::string, at::Tensor>> losses;
     if (reference::has_loss(case_.loss, batch.targets))
-      losses.emplace_back("loss", reference::compute_loss(case_.loss, outputs, batch.targets, divisor));
+      losses.emplace_back("loss", reference::compute_loss(case_.loss, outputs, batch.targets, divisor,
+                                                          model_.loss_parameters));
     const bool in_place = case_.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
     for (size_t i = outputs.size() - (in_place ? model_.auxiliary_losses : 0); i < outputs.size(); ++i)
       if (outputs[i].defined())
@@ -301,7 +302,7 @@ StepProof prove_same_step(const reference::Case& c, uint64_t seed) {
       steps.set_trainable(step.parameters, step == StepKind::Unfreeze);
     if (step == StepKind::Eval) ++batches;
     if (step != StepKind::Train) continue;
-    const int rows = step.rows > 0 ? step.rows : c.rows;
+    const int rows = reference::rows_of(c, step);
     if (rows < c.microbatches)
       throw InputError(std::to_string(rows) + " rows are fewer than " + std::to_string(c.microbatches) +
                        " micro-batches");

@@ -36,8 +36,8 @@ class JaxInterpreter(Backend):
     )
     steps = ("train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze", "read")
     extras = (
-        "loss_divisor", "added", "local_losses", "class_weights", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
-        "resumes",
+        "loss_divisor", "loss_parameters", "added", "local_losses", "class_weights", "weight_decay", "loss_scale",
+        "skip_nonfinite", "clip", "resumes",
     )  # fmt: skip
     givens = ("several_targets",)
     input_gradients = parameter_hooks = boundary_hooks = replicas = shards_parameters = True

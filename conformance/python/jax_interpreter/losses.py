@@ -7,10 +7,14 @@ import jax.numpy as jnp
 from numerics import quotient, widened
 
 
-def loss_of(case, step, outputs, target):
-    """`outputs`: {name: value} of the model. The sum of its losses, with those that are added to it, divided."""
+def loss_of(case, step, outputs, target, parameters):
+    """`outputs`: {name: value} of the model; `parameters`: {name: value}, with those of the loss. The sum of its losses, with
+    those that are added to it, divided."""
     compared = zip(case.compared_outputs(), case.flat_targets(target), strict=True)
-    total = functools.reduce(jnp.add, (own_loss(case.json["loss"], outputs[name], of) for name, of in compared))
+    own = [parameters[name] for name in case.loss_parameters()]
+    adjusted = lambda y: (widened(y) * widened(own[0]) + widened(own[1])).astype(y.dtype) if own else y
+    losses = (own_loss(case.json["loss"], adjusted(outputs[name]), of) for name, of in compared)
+    total = functools.reduce(jnp.add, losses)
     for name in case.json["loss"].get("added", ()):
         if name in outputs:
             total = total + outputs[name]

@@ -51,10 +51,11 @@ class Forward:
         self.has_loss = stage + 1 == case.stages and case.has_loss(step)
         training = case.steps[step]["kind"] == "train"
         depends = reached(self.form, self.root_values()) if training else set()
+        of_loss = case.loss_parameters() if training and self.has_loss else ()
         self.weights = {
             e["name"]: sources.parameters[e["name"]]
             for e in self.form["parameters"]
-            if e["value"] in depends and e["name"] in trained
+            if (e["value"] in depends or e["name"] in of_loss) and e["name"] in trained
         }
         self.inputs = {
             e["name"]: getattr(sources, e["from"])[e["name"]]
@@ -98,7 +99,8 @@ class Forward:
         losses = {name: quotient(x, divisor) for to, name, x in made if to == "loss"}
         outputs = {name: x for to, name, x in made if to != "loss"}
         if self.has_loss:
-            losses["loss"] = loss_of(self.case, self.step, outputs, self.case.target(self.step, self.microbatch))
+            target = self.case.target(self.step, self.microbatch)
+            losses["loss"] = loss_of(self.case, self.step, outputs, target, sources.parameters | weights)
         boundaries = {name: x for to, name, x in made if to == "boundary" and name in self.with_gradient}
         buffers = {e["name"]: values[e["value"]] for e in form["buffer_updates"]}
         return Roots(boundaries, losses), Made(outputs, losses, buffers)

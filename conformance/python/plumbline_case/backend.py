@@ -38,8 +38,8 @@ LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-# Users' code round the backward (Case.extras()).
-USERS_CODE = {"accumulation_hooks", "weight_closures"}
+# Users' code round the backward, and in the loss (Case.extras()).
+USERS_CODE = {"accumulation_hooks", "loss_parameters", "weight_closures"}
 # Why a backend declines the cases of Case.givens() that it does not name.
 WITHOUT = {
     "divided": "a batch that its user divides, with micro-batches of several lengths: this backend takes whole batches",
@@ -71,9 +71,9 @@ class Backend:
     losses             the kinds of the loss; None: all
     dtypes             element types of parameters, "F32", ...; None: all
     extras             which of these it has, each of which only some cases ask for (Case.extras()): of the loss
-                       "class_weights", "added", "local_losses", "loss_divisor"; of the optimizer "weight_decay",
-                       "loss_scale", "skip_nonfinite", "clip", "resumes"; of the backward "accumulation_hooks",
-                       "weight_closures"
+                       "class_weights", "added", "local_losses", "loss_divisor", "loss_parameters"; of the optimizer
+                       "weight_decay", "loss_scale", "skip_nonfinite", "clip", "resumes"; of the backward
+                       "accumulation_hooks", "weight_closures"
     givens             in which of these ways it takes a batch (Case.givens()): "divided" by the user into micro-batches;
                        "whole_gradients", read from the whole inputs; "some_gradients", of the inputs of some micro-batches
                        only; "early_exits", micro-batches that leave an evaluation at an early stage; "several_targets", in

@@ -12,8 +12,8 @@ from .tensors import read_stored, read_tensors
 
 #: what Case.extras() and Case.givens() may name
 EXTRAS = (
-    "class_weights", "added", "local_losses", "loss_divisor", "weight_decay", "loss_scale", "skip_nonfinite", "clip",
-    "resumes", "accumulation_hooks", "weight_closures"
+    "class_weights", "added", "local_losses", "loss_divisor", "loss_parameters", "weight_decay", "loss_scale",
+    "skip_nonfinite", "clip", "resumes", "accumulation_hooks", "weight_closures"
 )  # fmt: skip
 GIVENS = ("divided", "whole_gradients", "some_gradients", "early_exits", "several_targets")
 
@@ -311,6 +311,10 @@ class Case:
         """Whether the step has a loss: an evaluation without a target may have outputs only."""
         return self.steps[step]["loss"]
 
+    def loss_parameters(self):
+        """The names of the parameters of the loss function, its scale and its shift; else []. The last stage owns them."""
+        return self.json["loss"].get("parameters", [])
+
     def loss_divisor(self, step):
         """The number by which the user divides every loss of a step, those of early stages too."""
         return self.steps[step].get("loss_divisor", 1)
@@ -318,12 +322,14 @@ class Case:
     def extras(self):
         """The names of what many cases lack and this one has: a backend declines those that it does not implement, since
         ignoring one means running a different case. Of the loss: "class_weights", "added", "local_losses",
-        "loss_divisor"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip", "resumes"; of the
-        backward: "accumulation_hooks", "weight_closures". (Hooks on values are an operator: see operators().)"""
+        "loss_divisor", "loss_parameters"; of the optimizer: "weight_decay" (SGD's), "loss_scale", "skip_nonfinite", "clip",
+        "resumes"; of the backward: "accumulation_hooks", "weight_closures". (Hooks on values are an operator: see
+        operators().)"""
         optimizer = dict(self.json["optimizer"] or {})
         if optimizer.get("kind") == "adamw":
             del optimizer["weight_decay"]
         found = {name for name in ("class_weights", "added") if name in self.json["loss"]}
+        found |= {"loss_parameters"} if self.loss_parameters() else set()
         found |= {name for name in ("weight_decay", "loss_scale", "skip_nonfinite", "clip") if optimizer.get(name)}
         found |= {"local_losses" for stage in range(self.stages) if self.local_losses(stage)}
         found |= {name for name in ("resumes", "accumulation_hooks", "weight_closures") if self.json.get(name)}

@@ -145,6 +145,8 @@ class Derived:
                     self.detail(f"{step}/input-grad/-/{of}/{name}")
         fresh = self.fresh.setdefault((s, replica), set())
         fresh |= {e["name"] for e in stage["parameters"] if e["value"] in reach and e["name"] in self.trainable}
+        if s + 1 == len(program["stages"]) and what["loss"]:
+            fresh |= set(self.case["loss"].get("parameters", [])) & set(self.trainable)
         for name in fresh:
             self.detail(f"{step}/partial/{s}/{microbatch}/{name}")
             if name in self.hooked:

@@ -85,7 +85,7 @@ class EveryCase(unittest.TestCase):
                             results.put(first, "output", None, m, name, output)
                     losses = {name: case.divided(loss, first) for name, loss in model.local_losses.items()}
                     if case.has_loss(first):
-                        losses["loss"] = case.loss(outputs, case.target(first, m), first)
+                        losses["loss"] = case.loss(outputs, case.target(first, m), first, model.loss_parameters())
                     for name, loss in losses.items():
                         results.put(first, "loss", None, m, name, loss)
                     roots = [loss for loss in losses.values() if trains and loss.requires_grad]
@@ -160,6 +160,17 @@ class EveryCase(unittest.TestCase):
         outputs = case.model()(*case.inputs(0, 0))
         with self.assertRaisesRegex(ValueError, "reads output scores.0 in its loss: loss\\(\\) needs all outputs"):
             case.loss(outputs["boxes"], case.target(0, 0))
+        case = load(next(f for f in self.cases if "/exact-loss-parameters/" in f))
+        model = case.model()
+        output, target = model(*case.inputs(0, 0)), case.target(0, 0)
+        with self.assertRaisesRegex(ValueError, "parameters of the loss: loss\\(\\) needs loss.scale, loss.shift"):
+            case.loss(output, target)
+        scale, shift = model.get_parameter("loss.scale"), model.get_parameter("loss.shift")
+        by_hand = ((output * scale + shift - target) ** 2).sum()
+        self.assertTrue(torch.equal(case.loss(output, target, parameters=model.loss_parameters()), by_hand))
+        apart = dict(model.take_loss().named_parameters())
+        self.assertEqual([*apart], ["loss.scale", "loss.shift"])
+        self.assertTrue(apart["loss.scale"] is scale and not model.loss_parameters() and model.take_loss() is None)
 
     def test_losses_that_stay_in_a_stage_are_no_outputs(self):
         case = load(next(f for f in self.cases if "/exact-local-losses/" in f))

@@ -32,7 +32,7 @@ class Pipelining(GlooBackend):
     imports = ("torch.distributed.pipelining", "torch.utils.checkpoint")
 
     replicas = shards_parameters = True
-    extras = ("accumulation_hooks", "weight_closures")
+    extras = ("accumulation_hooks", "loss_parameters", "weight_closures")
     givens = ("divided", "whole_gradients", "some_gradients", "several_targets")
 
     def __init__(self, stages, alone, reentrant, device):

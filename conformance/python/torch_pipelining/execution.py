@@ -39,9 +39,11 @@ class Execution:
         self.kind, self.alone, self.reentrant = backend.stages, backend.alone, backend.reentrant
         self.own = self.files.placement()[self.replicas.rank]
         self.modules = {}
+        self.loss = None  # the module of the loss function's parameters, which PyTorch's user keeps apart from the stages
         stages = self._traced() if self.kind == "traced" else self._manual()
         roots = {s: getattr(m, "stage", m) for s, m in self.modules.items()}
-        self.parameters = Parameters(self.case, roots, self.replicas, self.alone)
+        own_loss = {self.case.stages - 1: self.loss} if self.loss and self.case.stages - 1 in self.own else {}
+        self.parameters = Parameters(self.case, [*roots.items(), *own_loss.items()], self.replicas, self.alone)
         self.has_first = 0 in self.own
         self.has_last = self.case.stages - 1 in self.own
         steps = [i for i, step in enumerate(self.case.steps) if "microbatches" in step]
@@ -61,6 +63,8 @@ class Execution:
     def _manual(self):
         self.modules = {s: Routed(self.case, s, self.recorder, self._weighed, self.reentrant).train() for s in self.own}
         share([module.stage for module in self.modules.values()])
+        if self.case.stages - 1 in self.modules:
+            self.loss = self.modules[self.case.stages - 1].stage.take_loss()
         for step in before_batches(self.case):
             self._freeze(step, [*itertools.chain(*(module.stage.named_parameters() for module in self.modules.values()))])
         return [self._stage(s, module) for s, module in self.modules.items()]
@@ -93,6 +97,7 @@ class Execution:
     def _traced(self):
         step = self._first_step()
         model = Traceable(self.case, lambda stage: pipelining.pipe_split()).train()
+        self.loss = model.take_loss()
         masks = self._masks(step, range(self.case.stages), 0)
         with unchanged([model]):
             pipe = pipelining.pipeline(model, tuple(self.case.inputs(step, 0)), as_identifiers(masks) or None)
@@ -155,7 +160,8 @@ class Execution:
 
     def _loss(self, output, target):
         """The user's loss function: divides, adds the losses of early stages, scales."""
-        loss = self.case.loss(output, target, self.step)
+        parameters = dict(self.loss.named_parameters()) if self.loss else None
+        loss = self.case.loss(output, target, self.step, parameters)
         return loss if self._loss_weight() == 1 else loss * self._loss_weight()
 
     def _loss_weight(self):

@@ -18,7 +18,7 @@ def share(modules):
 
 
 class Parameters:
-    """`roots` has the modules with the parameters, by stage. `alone`: copies on several ranks are not summed."""
+    """`roots`: [(stage, module)], the modules with the parameters. `alone`: copies on several ranks are not summed."""
 
     def __init__(self, case, roots, replicas, alone):
         self._case, self._roots, self._replicas, self._alone = case, roots, replicas, alone
@@ -30,7 +30,7 @@ class Parameters:
     def all(self):
         """[(stage, canonical name, parameter)] of this rank; one of several stages appears under the first."""
         found = {}
-        for stage, root in self._roots.items():
+        for stage, root in self._roots:
             for name, parameter in root.named_parameters():
                 found.setdefault(id(parameter), (stage, name, parameter))
         return list(found.values())
@@ -88,10 +88,11 @@ class Parameters:
     def _norm(self, gradients, kind):
         """The norm over all ranks: an all-reduce of each parameter's share, which the rank of its first stage gives."""
         names = sorted(p["name"] for p in self._case.program["parameters"])
+        own = {stage for stage, _ in self._roots}
         first = {p["name"]: min(p["stages"]) for p in self._case.program["parameters"]}
         shares = torch.zeros(len(names), dtype=torch.float64)
         for i, name in enumerate(names):
-            if first[name] in self._roots and name in gradients:
+            if first[name] in own and name in gradients:
                 shares[i] = share_of_norm(gradients[name], kind)
         shares = self._replicas.summed(shares, torch.sum if kind == 2 else torch.amax)
         return norm_of(dict(zip(names, shares.tolist(), strict=True)), kind)

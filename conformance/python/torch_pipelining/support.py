@@ -78,6 +78,8 @@ def why_not_replicated(case, version, stages):
         return None
     if stages == "traced":
         return "replicas of traced stages: such a stage reads its module's graph, which DDP's module does not have"
+    if case.loss_parameters():
+        return "replicas of a loss function with parameters: its user would reduce their gradients, DDP and FSDP those of stages"
     if any(step["kind"] in ("freeze", "unfreeze") for step in case.steps[len(before_batches(case)) :]):
         return "freezing between steps: DDP and FSDP are set up for the parameters that learn at first"
     if writes_buffers(case.program):

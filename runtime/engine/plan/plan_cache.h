@@ -34,6 +34,7 @@ struct StepPlan {
   std::vector<schedule::Action> actions;  ///< this rank's lowered list
   std::vector<Stage> stages;              ///< in the order of EngineContext::stages
   bool backward = false;                  ///< whether the step has a backward: training with a loss
+  bool checked_losses = false;            ///< a step has checked that its losses depend on no other parameters
   std::vector<ParameterCopies> copies;
   std::unique_ptr<transport::AgreedTraffic> traffic;  ///< of boundary values and their gradients; may be null
   /// By stage (in the order of `stages`), then by micro-batch: whether the list offloads its activations; empty if it

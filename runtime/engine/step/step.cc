@@ -112,6 +112,7 @@ void Step::finish() {
   sums_.finish_all(deadline());
   if (context_.options.divide_by_microbatches) divide_gradients(context_.states, context_.schedule.microbatches);
   give_input_gradients();
+  plan_.checked_losses = true;
 }
 
 void Step::abandon() noexcept {

@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include "runtime/backward/released_output.h"
+#include "runtime/engine/step/loss_leaves.h"
 #include "runtime/engine/step/step.h"
 #include "runtime/graph/as_captured.h"
 #include "runtime/split/module_pipe.h"
@@ -130,7 +131,9 @@ void Step::take_local_losses(int stage, int microbatch) {
     if (local.stage != stage) continue;
     at::Tensor& made = state.outputs[local.output];
     at::Tensor loss = context_.options.local_loss ? context_.options.local_loss(made) : made;
-    require_scalar(loss, "local loss " + std::to_string(local.model_output), microbatch);
+    const std::string name = "local loss " + std::to_string(local.model_output);
+    require_scalar(loss, name, microbatch);
+    require_own_leaves(loss, state.outputs, name, microbatch);
     // None among the outputs of the last stage, as the losses of other stages: the number of stages must not matter.
     if (plan_.plan.ends_with(stage, microbatch)) made.reset();
     losses.resize(std::max(losses.size(), static_cast<size_t>(local.model_output) + 1));
@@ -148,7 +151,19 @@ void Step::compute_loss(MicrobatchState& state, int microbatch) {
   }
   if (!state.loss.defined() && !plan_.backward) return;
   require_scalar(state.loss, "the loss", microbatch);
+  require_own_leaves(state.loss, state.outputs, "the loss", microbatch);
   result_.losses[microbatch] = state.loss.detach();
+}
+
+/// In the first step of a plan: a loss function uses the same tensors in each.
+void Step::require_own_leaves(const at::Tensor& loss, const std::vector<at::Tensor>& outputs, const std::string& name,
+                              int microbatch) const {
+  if (!plan_.backward || plan_.checked_losses) return;
+  if (const std::optional<at::Tensor> leaf = foreign_leaf(loss, outputs, context_.states))
+    throw InputError("engine: " + name + " of micro-batch " + std::to_string(microbatch) + " depends on a tensor " +
+                     graph::describe(*leaf) +
+                     " that requires a gradient and is no parameter of this rank's stages; register it in the model "
+                     "and name it in SplitOptions::loss_parameters, or detach it");
 }
 
 /// The value for one of its consumers.

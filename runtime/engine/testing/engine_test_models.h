@@ -113,7 +113,7 @@ struct Net : torch::nn::Module {
   /// The stage that a parameter of this (untied) net belongs to; -1 if none uses it.
   int stage_of(const std::string& parameter) const {
     if (parameter == "unused") return -1;
-    if (parameter == "codes") return stages - 1;
+    if (parameter == "codes" || parameter.starts_with("loss.")) return stages - 1;
     if (parameter.starts_with("tied")) return std::stoi(parameter.substr(4));
     return stage_of(parameter.starts_with("aux") ? 1 : std::stoi(parameter.substr(1)));
   }

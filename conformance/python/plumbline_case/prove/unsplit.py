@@ -137,7 +137,8 @@ class Unsplit:
             outputs = case.flat_outputs(self.model(*inputs, **masks))
             losses = {name: case.divided(loss, number) for name, loss in self.model.local_losses.items()}
             if case.has_loss(number):
-                losses["loss"] = case.loss(outputs, case.target(number, microbatch), number)
+                target = case.target(number, microbatch)
+                losses["loss"] = case.loss(outputs, target, number, self.model.loss_parameters())
         for name, output in zip(case.output_names(), outputs, strict=True):
             if output is not None:
                 self.results.put(number, "output", None, microbatch, name, output)

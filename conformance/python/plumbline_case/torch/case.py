@@ -46,17 +46,22 @@ class Case(case.Case):
             f"case {self.id}, stage {stage}: no program for {'train' if training else 'eval'}ing shapes {shapes}"
         )
 
-    def loss(self, output, target, step=None):
+    def loss(self, output, target, step=None, parameters=None):
         """The loss of a micro-batch. `output`: the first output of the model, or all of them, as the last stage returns
-        them. A case with several targets or with `added` needs all, and one with a loss_divisor the number of the step."""
+        them. A case with several targets or with `added` needs all, one with a loss_divisor the number of the step, and one
+        with loss_parameters() these, {name: tensor}: those of the last stage, or of its take_loss()."""
         if step is None and any("loss_divisor" in one for one in self.steps):
             raise ValueError(f"case {self.id} divides its losses: loss() needs the number of the step")
         outputs = dict(zip(self.output_names(), self.flat_outputs(output)))
         compared, added = self.compared_outputs(), self.json["loss"].get("added", ())
         if missing := [name for name in (*compared, *added) if name not in outputs]:
             raise ValueError(f"case {self.id} reads output {missing[0]} in its loss: loss() needs all outputs")
+        own = [(parameters or {}).get(name) for name in self.loss_parameters()]
+        if any(parameter is None for parameter in own):
+            raise ValueError(f"case {self.id} has parameters of the loss: loss() needs {', '.join(self.loss_parameters())}")
         targets = self.flat_targets(target)
-        losses = (self._own_loss(outputs[name], of) for name, of in zip(compared, targets, strict=True))
+        adjusted = (outputs[name] * own[0] + own[1] if own else outputs[name] for name in compared)
+        losses = (self._own_loss(y, of) for y, of in zip(adjusted, targets, strict=True))
         total = functools.reduce(operator.add, losses)
         for name in added:
             if outputs[name] is not None:

@@ -45,6 +45,20 @@ class Programs(nn.Module):
                 tensor = case.tensors[f"{kind[:-1]}/{entry['name']}"].clone()
                 own(self, entry["name"], tensor, entry.get("requires_grad"))
 
+    def loss_parameters(self):
+        """{name: parameter}: those of the loss function, if this has the last stage; see Case.loss()."""
+        own = dict(self.named_parameters())
+        return {name: own[name] for name in self._case.loss_parameters() if name in own}
+
+    def take_loss(self):
+        """An nn.Module with loss_parameters(), which are this module's no longer: for an engine whose user keeps the loss
+        function apart. None if there are none."""
+        if not self.loss_parameters():
+            return None
+        taken = nn.Module()
+        taken.add_module("loss", self._modules.pop("loss"))
+        return taken
+
     def _run(self, program, stage, inputs, masks):
         """The outputs of one stage as it returns them: a tensor for one output, else a tuple; the last stage returns the
         model's result."""

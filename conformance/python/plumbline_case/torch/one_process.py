@@ -155,7 +155,7 @@ class OneProcess:
         lanes.append((inputs, outputs, list(losses.values())))
         last = tuple(value for entry, value in zip(outputs_of(form), outputs, strict=True) if entry["to"] == "model")
         if last and case.has_loss(number):  # in the last stage, or where the micro-batch leaves early
-            run[2] = losses["loss"] = case.loss(last, case.target(number, microbatch), number)
+            run[2] = losses["loss"] = case.loss(last, case.target(number, microbatch), number, stage.loss_parameters())
         for name, loss in losses.items():
             self.results.put(number, "loss", None, microbatch, name, loss)
 

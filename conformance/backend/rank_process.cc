@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "conformance/backend/load_nccl.h"
 #include "runtime/transport/cuda/choose_device.h"
 #include "runtime/transport/cuda/staged_transport.h"
 #include "runtime/transport/nccl/nccl_transport.h"
@@ -12,10 +13,9 @@ namespace plumbline::conformance {
 RankProcess::RankProcess(transport::Transport& mpi, TransportKind kind, const std::string& nccl,
                          const std::string& device, transport::Clock::duration timeout)
     : transport_(&mpi) {
-  // NCCL first: where only its name is given, every rank then finds the same file, whatever LibTorch brings along.
   const transport::nccl::LibraryChoice choice = transport::nccl::parse_library_choice(nccl);
   std::optional<transport::nccl::Library> library;
-  if (kind == TransportKind::Nccl) library = transport::nccl::load_library(choice);
+  if (kind == TransportKind::Nccl) library = load_nccl(choice, device);
   if (device == "cuda") {
     device::require_cuda();
     cuda_ = transport::cuda::load_library("--device cuda");

@@ -39,6 +39,7 @@
 #include "runtime/text/near_names.h"
 #include "runtime/text/one_line.h"
 #include "runtime/text/shortened.h"
+#include "runtime/transport/cuda/shared_library.h"
 #include "runtime/transport/nccl/library.h"
 
 namespace plumbline::conformance {
@@ -105,9 +106,14 @@ std::string start_trivial_ranks(const BackendSpec& spec, int ranks) {
 
 /// Which library there is, and how many devices.
 std::string nccl_text(const transport::nccl::LibraryChoice& choice, bool needed) {
+  using transport::cuda::SharedLibrary;
+  // After LibTorch's part for CUDA, as a run with --device cuda loads it.
+  const bool is_libtorchs = choice.library.find('/') == std::string::npos &&
+                            SharedLibrary::find(choice.library, /*only_loaded=*/true).has_value();
   try {
     const transport::nccl::Library library = transport::nccl::load_library(choice);
     std::string text = library.name() + ", " + library.path;
+    if (is_libtorchs) text += ", which LibTorch brings along (without --device cuda: the one that the linker finds)";
     if (!library.stub.empty()) return text + "; a stub: it proves order and lifetimes, no kernels";
     int devices = 0;
     const auto counted = library.get_device_count(&devices);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "conformance/backend/built_models.h"
+#include "conformance/backend/load_nccl.h"
 #include "conformance/backend/rank_process.h"
 #include "conformance/backend/runtime.h"
 #include "conformance/backend/shared_job.h"
@@ -104,13 +105,14 @@ void restrict_to_schedules(RunPlan& plan, const BackendDescription& backend) {
     });
 }
 
-/// False when there is no NCCL to take, which is told on stderr. Throws InputError for one that does not fit.
+/// False when there is no NCCL to take, or no device for it, which is told on stderr. Throws InputError for one that
+/// does not fit.
 bool find_nccl(RunOptions& options) {
   if (options.selection.transport != TransportKind::Nccl) return true;
   const auto choice = transport::nccl::parse_library_choice(options.nccl);
   transport::nccl::Library library;
   try {
-    library = transport::nccl::load_library(choice);
+    library = load_nccl(choice, options.device);
   } catch (const Error& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return false;

@@ -48,8 +48,16 @@ void load() {
       "another LibTorch at set-up, and LD_LIBRARY_PATH the folders of the libraries";
   // cuBLAS reads it when a handle is made: without it products of several streams may differ from run to run.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  // Local: the NCCL that it brings along must not take the place of the one that --nccl names.
-  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL) == nullptr) throw Error(std::string(dlerror()) + "; " + remedy);
+  // Local: the functions of the NCCL that it brings along must not take the place of those of another one.
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    const std::string problem = dlerror();
+    // The dynamic linker has found an older one, or the process had loaded it before.
+    if (problem.find("undefined symbol: nccl") != std::string::npos)
+      throw Error(problem +
+                  "; --device cuda: this LibTorch needs a newer NCCL than the libnccl.so.2 that it finds; name "
+                  "the folder of its own first in LD_LIBRARY_PATH");
+    throw Error(problem + "; " + remedy);
+  }
   at::Context& context = at::globalContext();
   if (!at::Context::hasCUDA() || guard().deviceCount() == 0)
     throw Error("--device cuda: LibTorch finds no CUDA device; `nvidia-smi` lists those of the driver");

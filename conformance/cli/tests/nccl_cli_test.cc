@@ -95,6 +95,93 @@ TEST_F(NcclCli, DeviceCudaRefusesWhatItDoesNotHave) {
                   {on_cuda({"--throughput"}), "--throughput measures on the CPU only"}});
 }
 
+/// Two libraries named libnccl.so.2, of which only the newer one, in the folder `torch`, has what LibTorch's part for
+/// CUDA needs. That part is a stand-in, which LD_LIBRARY_PATH puts before the real one.
+class TwoNccls : public NcclCli {
+ protected:
+  void SetUp() override {
+    NcclCli::SetUp();
+    std::string both;
+    for (const char* name : {"ncclGetErrorString",
+                             "ncclGetLastError",
+                             "ncclGetUniqueId",
+                             "ncclCommInitRankConfig",
+                             "ncclCommGetAsyncError",
+                             "ncclCommFinalize",
+                             "ncclCommDestroy",
+                             "ncclCommAbort",
+                             "ncclSend",
+                             "ncclRecv",
+                             "cudaGetErrorString",
+                             "cudaGetDeviceCount",
+                             "cudaGetDevice",
+                             "cudaSetDevice",
+                             "cudaStreamCreateWithFlags",
+                             "cudaStreamDestroy",
+                             "cudaStreamWaitEvent",
+                             "cudaEventCreateWithFlags",
+                             "cudaEventDestroy",
+                             "cudaEventRecord",
+                             "cudaEventQuery",
+                             "cudaHostAlloc",
+                             "cudaFreeHost",
+                             "cudaPointerGetAttributes",
+                             "cudaMemcpyAsync",
+                             "cudaLaunchHostFunc"})
+      both += "int " + std::string(name) + "() { return 0; }\n";
+    const auto of_version = [&](int version) {
+      return both + "int ncclGetVersion(int* version) { *version = " + std::to_string(version) + "; return 0; }\n";
+    };
+    make("old/libnccl.so.2", of_version(22809), {"-Wl,-soname,libnccl.so.2"});
+    make("torch/libnccl.so.2", of_version(22907) + "int ncclCommGrow() { return 0; }\n", {"-Wl,-soname,libnccl.so.2"});
+    make("cuda/libtorch_cuda.so", "int ncclCommGrow();\nint (*needed)() = ncclCommGrow;\n",
+         {(folder_ / "torch/libnccl.so.2").string(), "-Wl,-rpath," + (folder_ / "torch").string()});
+  }
+
+  /// With the stand-in, and what is in these folders before it.
+  conformance::ProcessResult start_beside(const Words& words, const std::string& folders = "") const {
+    return start(words, {"env", "CUDA_VISIBLE_DEVICES=-1", "LD_LIBRARY_PATH=" + folders + (folder_ / "cuda").string()});
+  }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  void make(const std::string& name, const std::string& source, const Words& more) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / "source.c") << source;
+    conformance::ProcessOptions compiler;
+    compiler.argv = {"cc", "-shared", "-fPIC", "-o", file(name), file("source.c")};
+    compiler.argv.insert(compiler.argv.end(), more.begin(), more.end());
+    const conformance::ProcessResult result = conformance::run_process(compiler);
+    ASSERT_TRUE(result.succeeded()) << result.output;
+  }
+};
+
+TEST_F(TwoNccls, TheNamedOneDoesNotTakeThePlaceOfLibTorchs) {
+  if (!with_mpi()) GTEST_SKIP() << "built without MPI";
+  const conformance::ProcessResult result =
+      start_beside(run("r", {"--device", "cuda", "--transport", "nccl", "--nccl", file("old/libnccl.so.2")}));
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_TRUE(has(result, "--device cuda: LibTorch finds no CUDA device")) << result.output;
+}
+
+TEST_F(TwoNccls, AnOlderOneInThePathIsNamed) {
+  const conformance::ProcessResult result = start_beside(run("r", {"--device", "cuda"}), file("old") + ":");
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_TRUE(has(result, "undefined symbol: ncclCommGrow; --device cuda: this LibTorch needs a newer NCCL than"))
+      << result.output;
+}
+
+TEST_F(TwoNccls, DoctorSaysThatABareNameIsLibTorchs) {
+  const conformance::ProcessResult name = start_beside({"doctor", "--nccl", "libnccl.so.2"});
+  EXPECT_TRUE(has(name, "ok         NCCL: nccl 2.29.7, " + file("torch/libnccl.so.2") +
+                            ", which LibTorch brings along (without --device cuda: the one that the linker finds)"))
+      << name.output;
+  const conformance::ProcessResult path = start_beside({"doctor", "--nccl", file("old/libnccl.so.2")});
+  EXPECT_TRUE(has(path, "ok         NCCL: nccl 2.28.9, " + file("old/libnccl.so.2") + "; CUDA runtime "))
+      << path.output;
+}
+
 TEST_F(NcclCli, DoctorSaysWhichLibrary) {
   const conformance::ProcessResult stub = start({"doctor", "--nccl", "stub:late"});
   EXPECT_NE(stub.output.find("ok         NCCL: nccl (stub: late), "), std::string::npos) << stub.output;

@@ -2,12 +2,15 @@
 #include "conformance/mutants/mutants.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "conformance/corpus/corpus.h"
+#include "conformance/mutants/change_bytes.h"
 #include "conformance/mutants/fault_runner.h"
 #include "conformance/protocol/schedule/chosen_schedule.h"
 #include "runtime/error.h"
@@ -36,6 +39,21 @@ class Mutants : public ::testing::Test {
 
   FaultRunner runner_;
 };
+
+TEST(ChangeBytes, ReachesMemoryUnseenByAutograd) {
+  // Transposed, and with a gradient: bytes are those of the elements in order. No device is here; the path is the same.
+  const at::Tensor leaf = at::zeros({2, 3}, at::kInt).to(at::kFloat).requires_grad_();
+  const at::Tensor tensor = leaf.t();
+  const auto version = tensor._version();
+  change_bytes(tensor, [](std::span<std::byte> bytes) {
+    ASSERT_EQ(bytes.size(), 24U);
+    for (size_t i = 0; i < 6; ++i) bytes[4 * i] = static_cast<std::byte>(i);
+  });
+  flip_last_bit(tensor);
+  const auto* numbers = static_cast<const int32_t*>(leaf.const_data_ptr());
+  EXPECT_EQ(std::vector<int32_t>(numbers, numbers + 6), (std::vector<int32_t>{1, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(tensor._version(), version);
+}
 
 TEST_F(Mutants, WithoutOneEverythingPasses) {
   for (const char* id : {"exact-mlp-mean", "exact-skip", "mlp"})

@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "conformance/corpus/case_schedule.h"
+#include "conformance/mutants/change_bytes.h"
 #include "conformance/mutants/hooked_steps.h"
 #include "conformance/mutants/same_bytes.h"
 #include "conformance/mutants/wire_mutant.h"
@@ -66,12 +67,13 @@ void drop_parts_of_others(const FaultSite& site, const reference::NamedTensors& 
   const size_t mine = replica_of(site), replicas = site.of.replicas;
   for (const auto& [name, parameter] : parameters) {
     constexpr size_t kWord = 8;
-    auto* data = static_cast<std::byte*>(parameter.mutable_data_ptr());
-    const size_t bytes = parameter.nbytes(), words = (bytes + kWord - 1) / kWord;
-    const size_t first = std::min(bytes, mine * words / replicas * kWord);
-    const size_t last = std::min(bytes, (mine + 1) * words / replicas * kWord);
-    std::memset(data, 0xff, first);
-    std::memset(data + last, 0xff, bytes - last);
+    change_bytes(parameter, [&](std::span<std::byte> bytes) {
+      const size_t words = (bytes.size() + kWord - 1) / kWord;
+      const size_t first = std::min(bytes.size(), mine * words / replicas * kWord);
+      const size_t last = std::min(bytes.size(), (mine + 1) * words / replicas * kWord);
+      std::ranges::fill(bytes.first(first), std::byte{0xff});
+      std::ranges::fill(bytes.subspan(last), std::byte{0xff});
+    });
     site.happens();
   }
 }

@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "conformance/mutants/change_bytes.h"
 #include "conformance/mutants/hooked_stage.h"
 #include "conformance/mutants/mutants.h"
 #include "reference/sum_of.h"
@@ -119,7 +120,7 @@ std::vector<Mutant> mutants_in_the_accumulator() {
                     at::Tensor sum = a.right();
                     if (!sum.defined() || !a.is_last) return sum;
                     sum = sum.clone(at::MemoryFormat::Contiguous);
-                    *static_cast<unsigned char*>(sum.mutable_data_ptr()) ^= 1;
+                    flip_last_bit(sum);
                     return sum;
                   }),
       accumulator(

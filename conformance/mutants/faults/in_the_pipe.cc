@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/mutants/change_bytes.h"
 #include "conformance/mutants/faults/pipe_fault.h"
 #include "conformance/mutants/mutants.h"
 #include "conformance/mutants/same_bytes.h"
@@ -127,7 +128,7 @@ std::vector<Mutant> mutants_in_the_pipe() {
                  [](int, at::Tensor& values) { values.copy_(values.to(at::kBFloat16)); }, {need::float32}),
       parameters("last-bit-of-parameters", "One element of each parameter of stage 0 is off by its last bit.",
                  [](int stage, at::Tensor& values) {
-                   if (stage == 0) *static_cast<unsigned char*>(values.mutable_data_ptr()) ^= 1;
+                   if (stage == 0) flip_last_bit(values);
                  },
                  {}),
   };

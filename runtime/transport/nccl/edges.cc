@@ -15,6 +15,10 @@ std::string place(const Transport& control, const Edge& edge) {
   return "rank " + me + ": NCCL, edge from rank " + (edge.sends ? me + " to rank " + peer : peer + " to rank " + me);
 }
 
+std::string in_brackets(const std::string& label, const std::string& words) {
+  return words.empty() ? "" : " (" + label + words + ")";
+}
+
 }  // namespace
 
 Edges::Edges(const Library& library, Transport& control, Watch& watch, Clock::duration timeout)
@@ -105,7 +109,8 @@ void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
           return cuda::has_passed(library_, done);
         },
         deadline);
-    if (!arrived) throw TimeoutError(place(control_, edge) + ": the first message did not arrive" + last_words(edge));
+    if (!arrived)
+      throw TimeoutError(place(control_, edge) + ": the first message did not arrive" + words_of_stub(edge));
   } catch (...) {
     abort();  // an operation may still use the byte, whose memory is about to be freed
     library_.event_destroy(done);
@@ -129,7 +134,7 @@ void Edges::settle(const Edge& edge, Result result, const char* call, const Dead
           return result != Result::InProgress;
         },
         deadline);
-    if (!taken) throw TimeoutError(place(control_, edge) + ": " + call + " is still in progress" + last_words(edge));
+    if (!taken) throw TimeoutError(place(control_, edge) + ": " + call + " is still in progress" + words_of_stub(edge));
   }
   if (result != Result::Success) fail(edge, result, call);
 }
@@ -141,13 +146,18 @@ void Edges::check(const Edge& edge) const {
   if (state != Result::Success && state != Result::InProgress) fail(edge, state, "the communicator failed");
 }
 
-std::string Edges::last_words(const Edge& edge) const {
+std::string Edges::words_of_stub(const Edge& edge) const {
+  return library_.stub.empty() ? std::string() : in_brackets("", last_error(edge));
+}
+
+std::string Edges::last_error(const Edge& edge) const {
   const char* const words = edge.communicator == nullptr ? nullptr : library_.get_last_error(edge.communicator);
-  return words == nullptr || *words == '\0' ? std::string() : std::string(" (") + words + ")";
+  return words == nullptr ? "" : words;
 }
 
 void Edges::fail(const Edge& edge, Result result, const char* call) const {
-  throw Error(place(control_, edge) + ": " + call + ": " + library_.get_error_string(result) + last_words(edge));
+  throw Error(place(control_, edge) + ": " + call + ": " + library_.get_error_string(result) +
+              in_brackets(library_.stub.empty() ? "NCCL's last warning in this process: " : "", last_error(edge)));
 }
 
 void Edges::abort() noexcept {

@@ -44,8 +44,9 @@ class Edges {
   void settle(const Edge& edge, Result result, const char* call);
   /// Throws Error if the communicator has failed.
   void check(const Edge& edge) const;
-  /// NCCL's last error of the edge as " (TEXT)", or empty; the stub's text names the operations that both ranks are at.
-  std::string last_words(const Edge& edge) const;
+  /// What the stub says of a wait that did not end, as " (TEXT)": it names the operations that both ranks are at. Empty
+  /// with NCCL itself, whose last words are of any edge and any time.
+  std::string words_of_stub(const Edge& edge) const;
 
   /// Ends all operations, complete or not. The edges cannot be used any more.
   void abort() noexcept;
@@ -56,6 +57,7 @@ class Edges {
   UniqueId agree_on_id(const schedule::RankChannel& channel, const Deadline& deadline);
   void send_first_byte(const Edge& edge, const Deadline& deadline);
   void settle(const Edge& edge, Result result, const char* call, const Deadline& deadline);
+  std::string last_error(const Edge& edge) const;
   [[noreturn]] void fail(const Edge& edge, Result result, const char* call) const;
 
   const Library& library_;

@@ -310,7 +310,7 @@ class NcclTransport final : public Transport {
       return cuda::has_passed(library_, event);
     };
     if (watch_.await(done, deadline)) return;
-    const std::string words = edges_.last_words(*issued.edge);
+    const std::string words = edges_.words_of_stub(*issued.edge);
     throw_timeout(rank(), operation.transfer.direction, issued.edge->peer, deadline,
                   [&] { return context.text() + words; });
   }

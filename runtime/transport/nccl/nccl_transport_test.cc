@@ -270,6 +270,34 @@ TEST(NcclTransportErrors, ATimeoutNamesBothEndsAndEndsTheEdges) {
   });
 }
 
+TEST(NcclTransportErrors, NcclsLastWarningIsToldOfACallThatFailedAlone) {
+  with_ranks(2, [](Transport& control) {
+    Library library = load_library(parse_library_choice("stub:rendezvous"));
+    library.stub.clear();  // as NCCL itself, whose last warning nothing clears
+    library.get_last_error = [](Communicator) { return "an old warning"; };
+    bool fails = false;
+    library.send = [&, inner = library.send](const void* d, size_t n, DataType t, int p, Communicator c, Stream s) {
+      return fails ? Result::SystemError : inner(d, n, t, p, c, s);
+    };
+    const auto transport = make_nccl_transport(library, control);
+    const auto traffic = agree(*transport, {16});
+    fails = true;
+    Bytes data(16);
+    if (transport->rank() == 1) {
+      Request request = transport->irecv(data.data(), 16, 0, 10);
+      EXPECT_EQ(failure<TimeoutError>([&] {
+                  transport->wait(request, Deadline::after(std::chrono::milliseconds(50)), "a receive of the test");
+                }),
+                "rank 1: no message from rank 0 within 0.05 s: a receive of the test");
+    } else {
+      EXPECT_EQ(failure<Error>([&] { (void)transport->isend(data.data(), 16, 1, 10); }),
+                "rank 0: NCCL, edge from rank 0 to rank 1: ncclSend: system error (stub of NCCL) (NCCL's last warning "
+                "in this process: an old warning)");
+    }
+    barrier(control, test_limit());
+  });
+}
+
 TEST(NcclTransportErrors, ACopyToADeviceThatDoesNotEndIsNamed) {
   with_ranks(2, [](Transport& control) {
     Library library = load_library(parse_library_choice("stub"));
@@ -346,7 +374,9 @@ TEST(NcclTransportErrors, RanksThatExpectOtherMessagesAreRefusedEverywhere) {
   const std::vector<std::pair<Change, std::string>> changes = {
       {[](Traffic& t) { t.receives.front().bytes = 7; }, " with tag 3 is sent with 8 bytes and received with 7"},
       {[](Traffic& t) { t.receives.clear(); }, " with tag 3 is sent but not received"},
-      {[](Traffic& t) { t.receives.push_back({t.receives.front().peer, 4, 8}); },
+      {[](Traffic& t) {
+         t.receives.push_back({t.receives.front().peer, 4, 8});
+       },
        " with tag 4 is received but not sent"},
       {[](Traffic& t) { t.receives.push_back(t.receives.front()); },
        " with tag 3 is received but not sent, or received "},

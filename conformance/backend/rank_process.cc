@@ -19,8 +19,9 @@ RankProcess::RankProcess(transport::Transport& mpi, TransportKind kind, const st
   if (device == "cuda") {
     device::require_cuda();
     cuda_ = transport::cuda::load_library("--device cuda");
+    // Other ranks may still load LibTorch's part for CUDA, and start the driver, both of which rank 0 has done before.
     const int chosen =
-        transport::cuda::choose_device(cuda_, mpi, transport::Deadline::after(timeout), "--device cuda").device;
+        transport::cuda::choose_device(cuda_, mpi, transport::Deadline::patient(timeout), "--device cuda").device;
     transport::cuda::check(cuda_, cuda_.stream_create_with_flags(&compute_, transport::cuda::kStreamNonBlocking),
                            "cudaStreamCreate");
     computes_ = std::make_unique<device::ComputesOn>(chosen, compute_);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/transport/collectives.h"
 #include "runtime/transport/cuda/pinned_memory.h"
 
 namespace plumbline::transport::nccl {
@@ -49,37 +50,39 @@ Edges::~Edges() {
     }
 }
 
-void Edges::connect(const std::vector<schedule::RankLink>& links, const Deadline& deadline) {
+void Edges::connect(const std::vector<schedule::RankLink>& links) {
   std::vector<schedule::RankLink> missing;
   for (const schedule::RankLink& link : links)
     if (links_.insert(link).second) missing.push_back(link);
+  if (missing.empty()) return;
   try {
     for (const auto& round : schedule::channel_rounds(missing))
       for (const schedule::RankChannel& channel : round)
-        if (channel.from == control_.rank() || channel.to == control_.rank()) make(channel, deadline);
+        if (channel.from == control_.rank() || channel.to == control_.rank()) make(channel);
+    barrier(control_, Deadline::patient(timeout_));
   } catch (...) {
     abort();
     throw;
   }
 }
 
-void Edges::make(const schedule::RankChannel& channel, const Deadline& deadline) {
+void Edges::make(const schedule::RankChannel& channel) {
   const bool sends = channel.from == control_.rank();
   const int peer = sends ? channel.to : channel.from;
   std::unique_ptr<Edge>& edge = (sends ? out_ : in_)[peer];
   edge = std::make_unique<Edge>(Edge{peer, sends});
   cuda::check(library_, library_.stream_create_with_flags(&edge->stream, cuda::kStreamNonBlocking), "cudaStreamCreate");
-  const UniqueId id = agree_on_id(channel, deadline);
+  const UniqueId id = agree_on_id(channel);
   const std::string name = std::to_string(channel.from) + ">" + std::to_string(channel.to);
   Config config;
   config.blocking = 0;
   config.commName = name.c_str();
   settle(*edge, library_.comm_init_rank_config(&edge->communicator, 2, id, edge->rank(), &config),
-         "ncclCommInitRankConfig", deadline);
-  send_first_byte(*edge, deadline);
+         "ncclCommInitRankConfig");
+  send_first_byte(*edge);
 }
 
-UniqueId Edges::agree_on_id(const schedule::RankChannel& channel, const Deadline& deadline) {
+UniqueId Edges::agree_on_id(const schedule::RankChannel& channel) {
   UniqueId id;
   Request request;
   if (channel.from == control_.rank()) {
@@ -90,25 +93,25 @@ UniqueId Edges::agree_on_id(const schedule::RankChannel& channel, const Deadline
   } else {
     request = control_.irecv(&id, sizeof id, channel.from, kIdTag);
   }
-  control_.wait(request, deadline, "the id of an NCCL communicator");
+  control_.wait(request, Deadline::patient(timeout_), "the id of an NCCL communicator");
   return id;
 }
 
-void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
+void Edges::send_first_byte(const Edge& edge) {
   const cuda::PinnedMemory byte(library_, 1);
   const Event done = cuda::make_event(library_);
   try {
     settle(edge,
            edge.sends ? library_.send(byte.get(), 1, DataType::Uint8, 1, edge.communicator, edge.stream)
                       : library_.recv(byte.get(), 1, DataType::Uint8, 0, edge.communicator, edge.stream),
-           edge.sends ? "ncclSend" : "ncclRecv", deadline);
+           edge.sends ? "ncclSend" : "ncclRecv");
     cuda::check(library_, library_.event_record(done, edge.stream), "cudaEventRecord");
     const bool arrived = watch_.await(
         [&] {
           check(edge);
           return cuda::has_passed(library_, done);
         },
-        deadline);
+        Deadline::after(timeout_));
     if (!arrived)
       throw TimeoutError(place(control_, edge) + ": the first message did not arrive" + words_of_stub(edge));
   } catch (...) {
@@ -122,10 +125,6 @@ void Edges::send_first_byte(const Edge& edge, const Deadline& deadline) {
 Edge* Edges::find(int peer, bool sends) { return (sends ? out_ : in_)[peer].get(); }
 
 void Edges::settle(const Edge& edge, Result result, const char* call) {
-  settle(edge, result, call, Deadline::after(timeout_));
-}
-
-void Edges::settle(const Edge& edge, Result result, const char* call, const Deadline& deadline) {
   if (result == Result::InProgress) {
     const bool taken = watch_.await(
         [&] {
@@ -133,7 +132,7 @@ void Edges::settle(const Edge& edge, Result result, const char* call, const Dead
           if (asked != Result::Success) result = asked;
           return result != Result::InProgress;
         },
-        deadline);
+        Deadline::after(timeout_));
     if (!taken) throw TimeoutError(place(control_, edge) + ": " + call + " is still in progress" + words_of_stub(edge));
   }
   if (result != Result::Success) fail(edge, result, call);

@@ -24,7 +24,7 @@ struct Edge {
 
 class Edges {
  public:
-  /// The references must outlive the edges. `timeout` is the limit of settle().
+  /// The references must outlive the edges. `timeout` is the limit of making one communicator, and of settle().
   Edges(const Library& library, Transport& control, Watch& watch, Clock::duration timeout);
   /// Waits up to 5 s for operations to end, then frees the communicators.
   ~Edges();
@@ -33,8 +33,9 @@ class Edges {
 
   /// Makes both edges of each link that has none, round after round, and sends one byte over each, since NCCL connects
   /// two ranks when they use a communicator for the first time. All ranks call it with the same links. Aborts all edges
-  /// if it throws: the other side of an edge may be made only halfway.
-  void connect(const std::vector<schedule::RankLink>& links, const Deadline& deadline);
+  /// if it throws: the other side of an edge may be made only halfway. Returns when all ranks have made theirs; a rank
+  /// waits patiently for one that still makes others.
+  void connect(const std::vector<schedule::RankLink>& links);
 
   /// Null if there is none.
   Edge* find(int peer, bool sends);
@@ -53,10 +54,9 @@ class Edges {
   bool aborted() const { return aborted_; }
 
  private:
-  void make(const schedule::RankChannel& channel, const Deadline& deadline);
-  UniqueId agree_on_id(const schedule::RankChannel& channel, const Deadline& deadline);
-  void send_first_byte(const Edge& edge, const Deadline& deadline);
-  void settle(const Edge& edge, Result result, const char* call, const Deadline& deadline);
+  void make(const schedule::RankChannel& channel);
+  UniqueId agree_on_id(const schedule::RankChannel& channel);
+  void send_first_byte(const Edge& edge);
   std::string last_error(const Edge& edge) const;
   [[noreturn]] void fail(const Edge& edge, Result result, const char* call) const;
 

@@ -102,7 +102,7 @@ class NcclTransport final : public Transport {
       traffic->early.emplace_back(in[peer].size());
       traffic->in.emplace_back(std::move(in[peer]));
     }
-    guarded([&] { edges_.connect({links.begin(), links.end()}, deadline); });
+    guarded([&] { edges_.connect({links.begin(), links.end()}); });
     return traffic;
   }
 
@@ -399,7 +399,7 @@ std::string why_not_shared(const Library& library, const cuda::DeviceOfRank& cho
 
 std::unique_ptr<Transport> make_nccl_transport(Library library, Transport& control, const NcclOptions& options) {
   const cuda::DeviceOfRank chosen =
-      cuda::choose_device(library, control, Deadline::after(options.timeout), "--transport nccl");
+      cuda::choose_device(library, control, Deadline::patient(options.timeout), "--transport nccl");
   const std::string problem = why_not_shared(library, chosen);
   if (!problem.empty()) throw Error(problem);
   return std::make_unique<NcclTransport>(std::move(library), control, options);

@@ -35,8 +35,8 @@
 namespace plumbline::transport::nccl {
 
 struct NcclOptions {
-  /// The limit for making a communicator, for NCCL to take an operation, and for the copy of a staged receive to a
-  /// device.
+  /// The limit for making one communicator, whatever the deadline of agree_on_traffic(), for NCCL to take an operation,
+  /// and for the copy of a staged receive to a device.
   Clock::duration timeout = std::chrono::seconds(60);
   /// Each message is preceded by a header with its tag, its size and its number in the agreed order. The receiver
   /// throws Error if the header differs from what it expects. Must be equal on all ranks: a header is a message too.

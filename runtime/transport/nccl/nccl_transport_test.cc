@@ -270,6 +270,24 @@ TEST(NcclTransportErrors, ATimeoutNamesBothEndsAndEndsTheEdges) {
   });
 }
 
+TEST(NcclTransportErrors, TheLimitOfAMessageIsNotThatOfTheStart) {
+  with_ranks(2, [](Transport& control) {
+    Library library = load_library(parse_library_choice("stub"));
+    library.comm_init_rank_config = [inner = library.comm_init_rank_config](Communicator* c, int n, UniqueId id, int r,
+                                                                            Config* config) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      return inner(c, n, id, r, config);
+    };
+    // One rank comes late, as one that loads CUDA, and both communicators together take longer than the limit as well.
+    const auto limit = std::chrono::milliseconds(1500);
+    if (control.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+    const auto transport = make_nccl_transport(library, control, {.timeout = limit});
+    const Parcel parcel{1 - transport->rank(), 3, 8};
+    EXPECT_NE(transport->agree_on_traffic({{parcel}, {parcel}}, Deadline::after(limit)), nullptr);
+    barrier(control, test_limit());
+  });
+}
+
 TEST(NcclTransportErrors, NcclsLastWarningIsToldOfACallThatFailedAlone) {
   with_ranks(2, [](Transport& control) {
     Library library = load_library(parse_library_choice("stub:rendezvous"));

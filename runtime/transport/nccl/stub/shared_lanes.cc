@@ -1,12 +1,17 @@
 #include "runtime/transport/nccl/stub/shared_lanes.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <climits>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <thread>
 
@@ -20,13 +25,9 @@ void initialise(SharedLanes& lanes) {
   pthread_mutexattr_t mutex;
   pthread_mutexattr_init(&mutex);
   pthread_mutexattr_setpshared(&mutex, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&mutex, PTHREAD_MUTEX_ROBUST);
   pthread_mutex_init(&lanes.mutex, &mutex);
   pthread_mutexattr_destroy(&mutex);
-  pthread_condattr_t changed;
-  pthread_condattr_init(&changed);
-  pthread_condattr_setpshared(&changed, PTHREAD_PROCESS_SHARED);
-  pthread_cond_init(&lanes.changed, &changed);
-  pthread_condattr_destroy(&changed);
   lanes.ready.store(SharedLanes::kReady, std::memory_order_release);
 }
 
@@ -65,5 +66,27 @@ SharedLanes* attach_lanes(const std::string& name, std::string& error) {
 void detach_lanes(SharedLanes* lanes) { munmap(lanes, sizeof(SharedLanes)); }
 
 void forget_name(const std::string& name) { shm_unlink(name.c_str()); }
+
+void LanesLock::lock() {
+  if (pthread_mutex_lock(&lanes_.mutex) != EOWNERDEAD) return;
+  pthread_mutex_consistent(&lanes_.mutex);
+  if (lanes_.failed) return;
+  std::snprintf(lanes_.error, sizeof lanes_.error, "the other rank ended in the middle of an operation");
+  lanes_.failed = true;
+  notify();
+}
+
+void LanesLock::wait() {
+  const uint32_t seen = lanes_.changes.load(std::memory_order_acquire);
+  constexpr timespec kLongest{.tv_sec = 0, .tv_nsec = 50'000'000};
+  unlock();
+  syscall(SYS_futex, &lanes_.changes, FUTEX_WAIT, seen, &kLongest, nullptr, 0);
+  lock();
+}
+
+void LanesLock::notify() {
+  lanes_.changes.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &lanes_.changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 }  // namespace plumbline::transport::nccl::stub

@@ -1,5 +1,6 @@
 // The memory that the two ranks of a communicator share, as processes or as threads: for each direction a lane with a
-// small ring of bytes, and what each end is doing.
+// small ring of bytes, and what each end is doing. A rank that is killed does not keep the other one waiting for a
+// lock.
 #pragma once
 
 #include <pthread.h>
@@ -41,11 +42,13 @@ struct SharedLanes {
   bool left[2];                 // by rank: its communicator was aborted
   bool failed;                  // a transfer failed, for the reason in `error`
   char error[640];
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
+  pthread_mutex_t mutex;  // robust
+  /// Counts notifications, and is the futex of those who wait for one. A condition variable would not do: the next ones
+  /// to be notified would wait for a waiter that was killed.
+  std::atomic<uint32_t> changes;
   LaneMemory lanes[2];  // by sending rank
 
-  static constexpr uint32_t kReady = 0x706c6233;
+  static constexpr uint32_t kReady = 0x706c6234;
 };
 
 /// Maps the memory with this name, which the first of the two ranks to come creates. Null if that fails; `error` then
@@ -55,6 +58,7 @@ void detach_lanes(SharedLanes* lanes);
 /// Frees the name; both ranks keep the memory.
 void forget_name(const std::string& name);
 
+/// The communicator has failed if the other rank was killed while it had the lock.
 class LanesLock {
  public:
   explicit LanesLock(SharedLanes& lanes) : lanes_(lanes) { lock(); }
@@ -62,10 +66,11 @@ class LanesLock {
   LanesLock(const LanesLock&) = delete;
   LanesLock& operator=(const LanesLock&) = delete;
 
-  void lock() { pthread_mutex_lock(&lanes_.mutex); }
+  void lock();
   void unlock() { pthread_mutex_unlock(&lanes_.mutex); }
-  void wait() { pthread_cond_wait(&lanes_.changed, &lanes_.mutex); }
-  void notify() { pthread_cond_broadcast(&lanes_.changed); }
+  /// Returns after a notification, or 50 ms later: a rank that was killed sends none.
+  void wait();
+  void notify();
 
  private:
   SharedLanes& lanes_;

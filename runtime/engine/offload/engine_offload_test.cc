@@ -151,7 +151,8 @@ TEST(EngineOffload, MemoryFallsToTheResults) {
   const int64_t results = 256 * kWidth * 4 + kMicrobatches * 4;
   const auto all_but_first = [](int, int m) { return m != 0; };  // the first is the first to go back
   for (const char* kind : {"mlp", "batch norm", "skip"}) {
-    const int64_t none = bytes_at_first_backward(kind, 1, [](int, int) { return false; }, INT64_MAX);
+    const int64_t none = bytes_at_first_backward(
+        kind, 1, [](int, int) { return false; }, INT64_MAX);
     const int64_t of_one = (none - results) / kMicrobatches;
     EXPECT_GE(of_one, 64 * kWidth * 4 * 8) << kind << ": four layers keep at least eight values of 64 rows";
     const int64_t left = results + of_one;
@@ -196,31 +197,30 @@ TEST(EngineOffload, ErrorsOfTheStoreAreTheStepsErrors) {
 
 TEST(EngineOffload, AStoreThatHangsIsATimeout) {
   struct Slow : engine::ActivationStore {
-    explicit Slow(std::atomic<bool>& go) : go(go) {}
+    explicit Slow(std::shared_ptr<std::atomic<bool>> go) : go(std::move(go)) {}
     void write(const engine::StoredBlock& block, const at::Tensor& bytes) override { inner->write(block, bytes); }
     at::Tensor read(const engine::StoredBlock& block) override {
-      go.wait(false);
+      go->wait(false);
       return inner->read(block);
     }
     void drop(const engine::StoredBlock& block) override { inner->drop(block); }
-    std::atomic<bool>& go;
+    std::shared_ptr<std::atomic<bool>> go;
     std::unique_ptr<engine::ActivationStore> inner = engine::file_store();
   };
-  std::atomic<bool> go = false;
+  const auto go = std::make_shared<std::atomic<bool>>(false);
   Fleet fleet("mlp", offloaded(schedule::make_schedule("gpipe", 1, 1)));
   fleet.options.timeout = 100ms;
-  fleet.options.store = [&] { return std::make_unique<Slow>(go); };
-  std::thread later([&] {
-    std::this_thread::sleep_for(1s);
-    go = true;
-    go.notify_all();
-  });
+  fleet.options.store = [&go] { return std::make_unique<Slow>(go); };
   fleet.run([&](engine::Engine& engine, int) {
     const std::string error = failure<Error>([&] { engine.train({batch_of("mlp", 8)}, target_of("mlp", 8)); });
     EXPECT_NE(error.find("rank 0, position 3 (0B0): stage 0, micro-batch 0: its activations"), std::string::npos)
         << error;
   });
-  later.join();
+  // The step was over while the store still hung. What the transfer uses lives until it ends, too.
+  EXPECT_EQ(go.use_count(), 2);
+  *go = true;
+  go->notify_all();
+  while (go.use_count() > 1) std::this_thread::yield();
 }
 
 TEST(EngineOffload, TransfersAreNotReplaced) {

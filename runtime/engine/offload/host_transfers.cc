@@ -48,9 +48,9 @@ void HostTransfers::offload(int stage, int microbatch, SavedValues& saved, std::
     if (input.defined())
       take(std::make_shared<SavedValue>(input, input.unsafeGetTensorImpl()->version_counter()), stored.inputs);
   stored.blocks = std::make_shared<std::vector<at::Tensor>>(blocks.size());
-  lane_.begin([this, stage, microbatch, blocks = std::move(blocks)]() mutable {
+  lane_.begin([store = store_, stage, microbatch, blocks = std::move(blocks)]() mutable {
     for (size_t i = 0; i < blocks.size(); ++i) {
-      store_->write({stage, microbatch, static_cast<int>(i)}, bytes_of(blocks[i]));
+      store->write({stage, microbatch, static_cast<int>(i)}, bytes_of(blocks[i]));
       blocks[i] = c10::Storage();
     }
   });
@@ -62,11 +62,11 @@ void HostTransfers::reload(int stage, int microbatch, StoredActivations& stored)
   std::erase_if(stored.values, [](const std::shared_ptr<SavedValue>& value) { return value.use_count() == 1; });
   for (const auto* list : {&stored.values, &stored.inputs})
     for (const std::shared_ptr<SavedValue>& value : *list) needed[value->block()] = true;
-  stored.reload = lane_.begin([this, stage, microbatch, needed = std::move(needed), blocks = stored.blocks] {
+  stored.reload = lane_.begin([store = store_, stage, microbatch, needed = std::move(needed), blocks = stored.blocks] {
     for (size_t i = 0; i < needed.size(); ++i) {
       const StoredBlock block{stage, microbatch, static_cast<int>(i)};
-      if (needed[i]) (*blocks)[i] = store_->read(block);
-      store_->drop(block);
+      if (needed[i]) (*blocks)[i] = store->read(block);
+      store->drop(block);
     }
   });
 }

@@ -52,8 +52,8 @@ class HostTransfers {
                     double& waiting);
 
  private:
-  const std::unique_ptr<ActivationStore> store_;
-  TransferLane lane_;  // uses the store: destroyed first
+  const std::shared_ptr<ActivationStore> store_;  // also of a transfer that does not end
+  TransferLane lane_;
 };
 
 }  // namespace plumbline::engine

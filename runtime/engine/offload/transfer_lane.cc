@@ -1,60 +1,71 @@
 #include "runtime/engine/offload/transfer_lane.h"
 
+#include <utility>
+
 #include "runtime/error.h"
 
 namespace plumbline::engine {
 
-TransferLane::TransferLane() : thread_([this] { run(); }) {}
+TransferLane::TransferLane() : thread_([state = state_] { state->run(); }) {}
 
 TransferLane::~TransferLane() {
+  std::deque<std::function<void()>> dropped;  // with what they hold: freed outside the lock
+  bool over = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stop_ = true;
+    std::unique_lock<std::mutex> lock(state_->mutex);
+    state_->stop = true;
+    dropped = std::exchange(state_->waiting, {});
+    state_->begun.notify_one();
+    over = state_->ended.wait_for(lock, kPatience, [this] { return state_->over; });
   }
-  begun_.notify_one();
-  thread_.join();
+  if (over)
+    thread_.join();
+  else
+    thread_.detach();
 }
 
 uint64_t TransferLane::begin(std::function<void()> work) {
   uint64_t number = 0;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.push_back(std::move(work));
-    number = ++begun_count_;
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->waiting.push_back(std::move(work));
+    number = ++state_->begun_count;
   }
-  begun_.notify_one();
+  state_->begun.notify_one();
   return number;
 }
 
 void TransferLane::wait(uint64_t number, const transport::Deadline& deadline, const transport::WaitContext& what) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto over = [&] { return ended_count_ >= number || error_; };
-  if (!ended_.wait_until(lock, deadline.at(), over))
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  const auto over = [&] { return state_->ended_count >= number || state_->error; };
+  if (!state_->ended.wait_until(lock, deadline.at(), over))
     throw TimeoutError(what.text() + ": the transfer from the store did not end in time");
-  if (error_) std::rethrow_exception(error_);
+  if (state_->error) std::rethrow_exception(state_->error);
 }
 
-void TransferLane::run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+void TransferLane::State::run() {
+  std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    begun_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
-    if (stop_) return;
-    std::function<void()> work = std::move(waiting_.front());
-    waiting_.pop_front();
-    const bool failed = error_ != nullptr;
+    begun.wait(lock, [&] { return stop || !waiting.empty(); });
+    if (stop) break;
+    std::function<void()> work = std::move(waiting.front());
+    waiting.pop_front();
+    const bool failed = error != nullptr;
     lock.unlock();
-    std::exception_ptr error;
+    std::exception_ptr thrown;
     try {
       if (!failed) work();
     } catch (...) {
-      error = std::current_exception();
+      thrown = std::current_exception();
     }
     work = nullptr;  // frees what it held, outside the lock
     lock.lock();
-    if (error) error_ = error;
-    ++ended_count_;
-    ended_.notify_all();
+    if (thrown) error = thrown;
+    ++ended_count;
+    ended.notify_all();
   }
+  over = true;
+  ended.notify_all();
 }
 
 }  // namespace plumbline::engine

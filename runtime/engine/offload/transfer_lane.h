@@ -1,11 +1,13 @@
 // TransferLane: a thread that executes transfers one after another, beside the thread that computes.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -15,8 +17,11 @@ namespace plumbline::engine {
 
 class TransferLane {
  public:
+  static constexpr std::chrono::seconds kPatience{2};
+
   TransferLane();
-  /// Drops the transfers that have not begun, and waits for the end of the running one.
+  /// Drops the transfers that have not begun, and waits for the end of the running one, but not longer than kPatience:
+  /// a store may hang. The thread then ends after it; what the transfer uses must live as long.
   ~TransferLane();
   TransferLane(const TransferLane&) = delete;
   TransferLane& operator=(const TransferLane&) = delete;
@@ -29,14 +34,19 @@ class TransferLane {
   void wait(uint64_t number, const transport::Deadline& deadline, const transport::WaitContext& what);
 
  private:
-  void run();
+  /// Shared with the thread, which may outlive the lane.
+  struct State {
+    void run();
 
-  std::mutex mutex_;
-  std::condition_variable begun_, ended_;
-  std::deque<std::function<void()>> waiting_;
-  uint64_t begun_count_ = 0, ended_count_ = 0;
-  bool stop_ = false;
-  std::exception_ptr error_;
+    std::mutex mutex;
+    std::condition_variable begun, ended;
+    std::deque<std::function<void()>> waiting;
+    uint64_t begun_count = 0, ended_count = 0;
+    bool stop = false, over = false;
+    std::exception_ptr error;
+  };
+
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
   std::thread thread_;
 };
 

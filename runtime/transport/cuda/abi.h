@@ -2,7 +2,8 @@
 // needed to build. The library is loaded at run time (library.h). nccl/abi_check.cc compares the declarations with the
 // header where a build finds it.
 //
-// Facts from cuda_runtime_api.h of CUDA 13, which those of CUDA 12 equal.
+// Facts from cuda_runtime_api.h of CUDA 13. Those of CUDA 12 are equal, but for PointerAttributes, which end before
+// `reserved`.
 #pragma once
 
 #include <cstddef>

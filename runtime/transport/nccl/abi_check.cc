@@ -1,4 +1,4 @@
-// Compares abi.h and library.h with the headers of NCCL and CUDA. Compiled only where both are found (-Dcuda).
+// Compares abi.h and library.h with the headers of NCCL and CUDA. Compiled only where both are found (-Dcuda), and new enough.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -91,7 +91,9 @@ PLUMBLINE_VALUE(Config::kUndefined, NCCL_CONFIG_UNDEF_INT);
 #undef PLUMBLINE_VALUE
 
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
-static_assert(sizeof(cuda::PointerAttributes) == sizeof(cudaPointerAttributes));
+// CUDA 13 appended members; the library writes into ours.
+static_assert(sizeof(cuda::PointerAttributes) >= sizeof(cudaPointerAttributes));
+static_assert(offsetof(cuda::PointerAttributes, type) == offsetof(cudaPointerAttributes, type));
 static_assert(offsetof(cuda::PointerAttributes, devicePointer) == offsetof(cudaPointerAttributes, devicePointer));
 // A later version appends members.
 static_assert(sizeof(Config) <= sizeof(ncclConfig_t));

@@ -10,6 +10,15 @@
 namespace plumbline::engine {
 namespace {
 
+/// What makes a value differ from the captured one, in brackets; empty if nothing is known of it.
+std::string why_not_as_captured(const at::Tensor& output, const graph::Value& captured) {
+  if (!output.defined()) return "";
+  if (output.sizes() != captured.sizes) return " (a value whose size depends on data cannot cross a border)";
+  return output.is_cpu() ? ""
+                         : " (its type is the CPU's; under autocast a device computes other operators in float32: cut "
+                           "elsewhere)";
+}
+
 void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, const std::vector<at::Tensor>& outputs) {
   const split::Pipe& pipe = plan.pipe(microbatch);
   for (int b : pipe.stages[stage].outputs) {
@@ -19,7 +28,7 @@ void check_outputs(const Plan& plan, int stage, int microbatch, bool backward, c
       throw Error(place(stage, microbatch) + ", value '" + boundary.name + "': the stage made " +
                   graph::describe(output) + ", expected " +
                   graph::describe(boundary.value.dtype, boundary.value.sizes) +
-                  " (a value whose size depends on data cannot cross a border)");
+                  why_not_as_captured(output, boundary.value));
     if (backward && output.requires_grad() && !boundary.value.requires_grad)
       throw InputError(place(stage, microbatch) + ", value '" + boundary.name +
                        "': it needed no gradient when the stages were cut, and needs one now that other parameters "

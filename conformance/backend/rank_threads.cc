@@ -13,6 +13,7 @@ void run_thread_ranks_on(const std::string& device, bool slow_copies, int ranks,
   if (device == "cpu")
     return transport::run_thread_ranks(ranks, [&](transport::Transport& rank) { body(rank, c10::kCPU); });
   device::require_cuda();
+  device::require_one_kind(device::device_names());
   transport::cuda::Library library = transport::cuda::load_library("--device cuda");
   if (slow_copies) library = transport::cuda::with_slow_copies(std::move(library));
   transport::cuda::DeviceCopies copies(std::move(library), ranks);

@@ -123,10 +123,10 @@ bool find_nccl(RunOptions& options) {
   return true;
 }
 
-/// False when there is no such device, which is told on stderr.
+/// False when there is no such device, or there are several kinds of them, which is told on stderr.
 bool find_device(const RunOptions& options) {
   try {
-    device::device_named(options.device);
+    if (!device::device_named(options.device).is_cpu()) device::require_one_kind(device::device_names());
     return true;
   } catch (const Error& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());

@@ -5,8 +5,10 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <mutex>
 
 #include "runtime/error.h"
@@ -27,12 +29,6 @@ template <typename Function>
 Function* find(const char* library, const char* symbol) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   return handle == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(handle, symbol));
-}
-
-std::string device_name(int index) {
-  const auto get = find<int(char*, int, int)>("libcuda.so.1", "cuDeviceGetName");
-  char name[256] = {};
-  return get != nullptr && get(name, sizeof name, index) == 0 ? name : "CUDA device";
 }
 
 std::string driver_version() {
@@ -87,6 +83,25 @@ c10::Device device_named(const std::string& name) {
   PLUMBLINE_CHECK(name == "cuda", name);
   require_cuda();
   return {c10::DeviceType::CUDA, 0};
+}
+
+std::string device_name(int index) {
+  const auto get = find<int(char*, int, int)>("libcuda.so.1", "cuDeviceGetName");
+  char name[256] = {};
+  return get != nullptr && get(name, sizeof name, index) == 0 ? name : "CUDA device";
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (int i = 0; i < guard().deviceCount(); ++i) names.push_back(device_name(i));
+  return names;
+}
+
+void require_one_kind(std::span<const std::string> names) {
+  const auto other = std::ranges::adjacent_find(names, std::not_equal_to<>());
+  if (other != names.end())
+    throw Error("--device cuda: ranks would compute on " + *other + " and on " + *(other + 1) +
+                ", whose results differ in their last bits; CUDA_VISIBLE_DEVICES must leave devices of one kind");
 }
 
 std::string describe_cuda() {

@@ -4,7 +4,9 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/transport/cuda/abi.h"
 
@@ -17,6 +19,15 @@ void require_cuda();
 
 /// "cpu", or "cuda": its first device, after require_cuda().
 c10::Device device_named(const std::string& name);
+
+/// "NVIDIA H200", of the device with this number on this machine. Call after require_cuda().
+std::string device_name(int index);
+/// The same of all devices of this machine.
+std::vector<std::string> device_names();
+
+/// Throws Error unless all names, of devices on which ranks and the judge compute, are equal: kernels of different
+/// devices sum in different orders, so that results which are compared bit for bit would differ.
+void require_one_kind(std::span<const std::string> names);
 
 /// The device for a report: "NVIDIA H200, driver 580.159.04, CUDA 13.0". Call after require_cuda().
 std::string describe_cuda();

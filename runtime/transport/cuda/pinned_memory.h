@@ -35,6 +35,8 @@ class PinnedMemory {
     if (bytes > bytes_ || memory_ == nullptr) *this = PinnedMemory(library, bytes);
     return memory_;
   }
+  /// The size of the block; 0 if there is none.
+  size_t bytes() const { return bytes_; }
   /// The block; null if there is none.
   void* get() const { return memory_; }
 

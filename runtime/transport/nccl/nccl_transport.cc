@@ -130,7 +130,7 @@ class NcclTransport final : public Transport {
       Issued& issued = take(edges_.find(peer, /*sends=*/true));
       void* memory = transfer.memory;
       if (!is_usable(memory)) {
-        memory = issued.landing.at_least(library_, bytes);
+        memory = at_least(issued.landing, bytes);
         std::memcpy(memory, data, bytes);
       }
       issue(issued, memory, header_of(tag, *index, bytes), bytes);
@@ -263,9 +263,19 @@ class NcclTransport final : public Transport {
     const Parcel& parcel = traffic_->in[peer].message(index);
     if (parcel.bytes == 0) return nullptr;
     Issued& issued = take(edges_.find(peer, /*sends=*/false));
-    if (memory == nullptr) memory = issued.landing.at_least(library_, parcel.bytes);
+    if (memory == nullptr) memory = at_least(issued.landing, parcel.bytes);
     issue(issued, memory, header_of(parcel.tag, index, parcel.bytes), parcel.bytes);
     return &issued;
+  }
+
+  /// A block that is too small is kept: freeing it in the middle of a step, CUDA may wait for kernels that run, among
+  /// them NCCL's, which wait for other ranks.
+  void* at_least(cuda::PinnedMemory& memory, size_t bytes) {
+    if (memory.bytes() < bytes) {
+      if (memory.get() != nullptr) outgrown_.push_back(std::move(memory));
+      memory = cuda::PinnedMemory(library_, bytes);
+    }
+    return memory.get();
   }
 
   /// Behind the work that is on the compute stream.
@@ -275,7 +285,7 @@ class NcclTransport final : public Transport {
     cuda::check(library_, library_.stream_wait_event(edge.stream, before_, 0), "cudaStreamWaitEvent");
     if (options_.headers) {
       issued.expected = header;
-      void* const sent = issued.header.at_least(library_, sizeof(MessageHeader));
+      void* const sent = at_least(issued.header, sizeof(MessageHeader));
       if (edge.sends) std::memcpy(sent, &header, sizeof header);
       pass(edge, sent, sizeof header);
     }
@@ -378,6 +388,7 @@ class NcclTransport final : public Transport {
   Event before_ = nullptr, after_ = nullptr;  // of the compute stream: before an operation, after a receive
   std::deque<Issued> all_;
   std::vector<Issued*> free_;
+  std::vector<cuda::PinnedMemory> outgrown_;
   SlotPool<Requested> operations_;
   NcclTraffic* traffic_ = nullptr;
 };

@@ -245,6 +245,35 @@ TEST_P(NcclTransport, AWaitProgressesTheControlTransport) {
   });
 }
 
+TEST(NcclTransportMemory, PinnedMemoryIsNotFreedBetweenSteps) {
+  // CUDA may wait in it for NCCL's kernels.
+  with_ranks(2, [](Transport& control) {
+    Library library = load_library(parse_library_choice("stub:apart"));
+    int freed = 0;
+    library.free_host = [&, inner = library.free_host](void* memory) {
+      ++freed;
+      return inner(memory);
+    };
+    const auto transport = make_nccl_transport(library, control);
+    int freed_by_start = 0;
+    for (const size_t bytes : {16, 4000, 100000}) {
+      const auto traffic = agree(*transport, {bytes});
+      if (bytes == 16) freed_by_start = freed;  // of the first bytes on both edges
+      const bool first = transport->rank() == 0;
+      if (first) {
+        send(*transport, contents(bytes, 1), 1, 10);
+        EXPECT_EQ(receive(*transport, 4, 1, 5), contents(4, 2));
+      } else {
+        EXPECT_EQ(receive(*transport, bytes, 0, 10), contents(bytes, 1));
+        send(*transport, contents(4, 2), 0, 5);
+      }
+      transport->begin_traffic(nullptr);
+    }
+    EXPECT_EQ(freed, freed_by_start);
+    barrier(control, test_limit());
+  });
+}
+
 TEST(NcclTransportErrors, ATimeoutNamesBothEndsAndEndsTheEdges) {
   with_nccl_ranks("stub:rendezvous", 2, [](Transport& transport) {
     const auto traffic = agree(transport, {16});

@@ -278,6 +278,10 @@ struct SameRandomNumbers {
       return block(values, outputs);
     }
     state = graph::random_state(device);
+    // As every later run begins. cuDNN's RNNs keep a state of their dropout apart from the generator's, which LibTorch
+    // seeds anew at the first RNN after the generator's was set: in the middle of a stage's turn it would go on
+    // instead.
+    graph::restore_random_state(state, device);
     block(values, outputs);
   }
 };

@@ -38,9 +38,9 @@ void recompute_in_backward(Block block, std::span<const at::Tensor> inputs, std:
                            std::vector<at::Tensor>& outputs);
 
 /// Returns a block whose later calls draw the same random numbers as its first call. The first call saves the state of
-/// the device's generator; each later call runs in a RandomTurn that starts from this state and must not be inside
-/// another turn (a backward never is). For blocks that draw random numbers; make a separate one for each
-/// recompute_in_backward().
+/// the device's generator, and sets it anew as later calls do; each later call runs in a RandomTurn that starts from
+/// this state and must not be inside another turn (a backward never is). For blocks that draw random numbers; make a
+/// separate one for each recompute_in_backward().
 Block with_same_random_numbers(Block block, c10::Device device = c10::kCPU);
 
 }  // namespace plumbline::backward

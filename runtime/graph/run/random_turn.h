@@ -21,6 +21,13 @@ inline at::Tensor random_state(c10::Device device = c10::kCPU) {
   return generator.get_state();
 }
 
+/// Sets what random_state() has returned.
+inline void restore_random_state(const at::Tensor& state, c10::Device device = c10::kCPU) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
 /// One turn. The constructor blocks until no other thread has a turn, then sets the seed or the state, if given; the
 /// destructor restores the generator. Turns of one thread must not nest; otherwise the process aborts.
 class RandomTurn {

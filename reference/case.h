@@ -118,11 +118,21 @@ struct OptimizerSpec {
 
 enum class Dtype { F32, BF16, F64, F16 };
 
-/// The words for a truth and for a dtype in files and reports, in the order of the enumerators.
-inline constexpr std::array<std::string_view, 3> kTruthWords = {"exact", "same-order", "bounded"};
-inline constexpr std::array<std::string_view, 4> kDtypeWords = {"f32", "bf16", "f64", "f16"};
+/// The words of enumerations in files and reports, in the order of the enumerators.
+inline constexpr auto kTruthWords = std::to_array<std::string_view>({"exact", "same-order", "bounded"});
+inline constexpr auto kDtypeWords = std::to_array<std::string_view>({"f32", "bf16", "f64", "f16"});
+inline constexpr auto kLossWords = std::to_array<std::string_view>({"sum", "mse", "cross-entropy", "output"});
+inline constexpr auto kReductionWords = std::to_array<std::string_view>({"sum", "mean", "batch-mean"});
+inline constexpr auto kAuxiliaryWords = std::to_array<std::string_view>({"none", "added", "in-place"});
+inline constexpr auto kDivisionWords = std::to_array<std::string_view>({"engine", "user", "nobody"});
+inline constexpr auto kStepWords =
+    std::to_array<std::string_view>({"train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze", "read"});
+inline constexpr auto kNormWords = std::to_array<std::string_view>({"2", "inf"});
+inline constexpr auto kOptimizerWords = std::to_array<std::string_view>({"sgd", "adamw"});
 inline std::string_view to_string(Truth truth) { return kTruthWords.at(static_cast<size_t>(truth)); }
 inline std::string_view to_string(Dtype dtype) { return kDtypeWords.at(static_cast<size_t>(dtype)); }
+inline std::string_view to_string(LossKind kind) { return kLossWords.at(static_cast<size_t>(kind)); }
+inline std::string_view to_string(StepKind kind) { return kStepWords.at(static_cast<size_t>(kind)); }
 
 struct Case {
   std::string id;     ///< never changes its meaning; a corrected case gets a new id

@@ -19,16 +19,6 @@ using reference::StepKind;
 constexpr const char* kSchema = "plumbline-cases/1";
 constexpr int kMostRows = 65536;  // rows, micro-batches
 
-// Each list of words is in the order of the enumeration.
-const std::vector<std::string> kTruthWords(reference::kTruthWords.begin(), reference::kTruthWords.end());
-const std::vector<std::string> kDtypeWords(reference::kDtypeWords.begin(), reference::kDtypeWords.end());
-const std::vector<std::string> kLosses = {"sum", "mse", "cross-entropy", "output"};
-const std::vector<std::string> kReductions = {"sum", "mean", "batch-mean"};
-const std::vector<std::string> kDivisions = {"engine", "user", "nobody"};
-const std::vector<std::string> kAuxiliary = {"none", "added", "in-place"};
-const std::vector<std::string> kSteps = {"train", "eval", "zero_grad", "optimizer", "freeze", "unfreeze", "read"};
-const std::vector<std::string> kNorms = {"2", "inf"};
-const std::vector<std::string> kOptimizers = {"sgd", "adamw"};
 const std::vector<std::string> kRecompute = {"never", "except-last", "always"};
 
 const std::vector<std::string> kCaseKeys = {"id",
@@ -85,8 +75,8 @@ reference::LossSpec loss_of(const TomlPlace& place) {
   place.expect_only(
       {"kind", "reduction", "ignores_targets", "ignored_rows", "class_weights", "equal_weights", "parameters",
        "auxiliary"});
-  reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(kLosses)),
-                           static_cast<reference::Reduction>(place["reduction"].one_of(kReductions))};
+  reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(reference::kLossWords)),
+                           static_cast<reference::Reduction>(place["reduction"].one_of(reference::kReductionWords))};
   for (const auto& [key, member] : {std::pair{"ignores_targets", &reference::LossSpec::ignores_targets},
                                     std::pair{"class_weights", &reference::LossSpec::class_weights},
                                     std::pair{"equal_weights", &reference::LossSpec::equal_weights},
@@ -98,7 +88,7 @@ reference::LossSpec loss_of(const TomlPlace& place) {
       ignored->refuse("goes with ignores_targets = true, and not with reduction = \"mean\"");
   }
   if (const auto auxiliary = place.find("auxiliary"))
-    loss.auxiliary = static_cast<reference::AuxiliaryLosses>(auxiliary->one_of(kAuxiliary));
+    loss.auxiliary = static_cast<reference::AuxiliaryLosses>(auxiliary->one_of(reference::kAuxiliaryWords));
   for (const auto& [key, given] :
        {std::pair{"ignores_targets", loss.ignores_targets}, std::pair{"class_weights", loss.class_weights}})
     if (given && loss.kind != reference::LossKind::CrossEntropy)
@@ -115,12 +105,12 @@ reference::LossSpec loss_of(const TomlPlace& place) {
 
 reference::Step step_of(const TomlPlace& place, int microbatches) {
   if (!place.node().is_table()) {
-    const auto kind = static_cast<StepKind>(place.one_of(kSteps));
+    const auto kind = static_cast<StepKind>(place.one_of(reference::kStepWords));
     if (kind == StepKind::Freeze || kind == StepKind::Unfreeze)
       place.fail("a table, such as {kind = \"freeze\", parameters = \"layers.[34].*\"}");
     return kind;
   }
-  reference::Step step = static_cast<StepKind>(place["kind"].one_of(kSteps));
+  reference::Step step = static_cast<StepKind>(place["kind"].one_of(reference::kStepWords));
   switch (step.kind) {
     case StepKind::Train:
     case StepKind::Eval:
@@ -160,7 +150,7 @@ std::vector<reference::Step> steps_of(const TomlPlace& of_case, int microbatches
 
 reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
   reference::OptimizerSpec optimizer;
-  optimizer.kind = static_cast<reference::OptimizerKind>(place["kind"].one_of(kOptimizers));
+  optimizer.kind = static_cast<reference::OptimizerKind>(place["kind"].one_of(reference::kOptimizerWords));
   if (optimizer.kind == reference::OptimizerKind::Sgd)
     place.expect_only({"kind", "learning_rate", "momentum", "weight_decay", "clip_norm", "clip_epsilon", "norm",
                        "skip_nonfinite", "loss_scale"});
@@ -177,7 +167,8 @@ reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
         std::pair{"clip_epsilon", &reference::OptimizerSpec::clip_epsilon},
         std::pair{"loss_scale", &reference::OptimizerSpec::loss_scale}})
     if (const auto value = place.find(key)) optimizer.*member = value->not_negative();
-  if (const auto norm = place.find("norm")) optimizer.norm = static_cast<reference::NormKind>(norm->one_of(kNorms));
+  if (const auto norm = place.find("norm"))
+    optimizer.norm = static_cast<reference::NormKind>(norm->one_of(reference::kNormWords));
   if (const auto skips = place.find("skip_nonfinite")) optimizer.skip_nonfinite = skips->boolean();
   for (const char* key : {"norm", "clip_epsilon"})
     if (const auto value = place.find(key); value && optimizer.clip_norm == 0)
@@ -291,14 +282,15 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   c.id = id_of(place["id"]);
   c.title = one_line_of(place["title"]);
   c.why = one_line_of(place["why"]);
-  c.truth = static_cast<reference::Truth>(place["truth"].one_of(kTruthWords));
+  c.truth = static_cast<reference::Truth>(place["truth"].one_of(reference::kTruthWords));
   c.model = models::model_names()[place["model"].one_of(models::model_names())];
-  if (const auto dtype = place.find("dtype")) c.dtype = static_cast<reference::Dtype>(dtype->one_of(kDtypeWords));
+  if (const auto dtype = place.find("dtype"))
+    c.dtype = static_cast<reference::Dtype>(dtype->one_of(reference::kDtypeWords));
   if (const auto rows = place.find("rows")) c.rows = rows->small(1, kMostRows);
   if (const auto microbatches = place.find("microbatches")) c.microbatches = microbatches->small(1, kMostRows);
   c.loss = loss_of(place["loss"]);
   if (const auto divides = place.find("divides"))
-    c.division = static_cast<reference::Division>(divides->one_of(kDivisions));
+    c.division = static_cast<reference::Division>(divides->one_of(reference::kDivisionWords));
   c.steps = steps_of(place, c.microbatches);
   if (const auto before = place.find("steps_before")) c.steps_before = listed_steps(*before, c.microbatches);
   if (const auto optimizer = place.find("optimizer")) c.optimizer = optimizer_of(*optimizer);

@@ -3,6 +3,8 @@
 #include <ATen/ops/add.h>
 #include <torch/version.h>
 
+#include <array>
+
 #include "conformance/export/json_layout.h"
 #include "conformance/judge/expectation.h"
 #include "conformance/judge/stage_orders.h"
@@ -28,15 +30,8 @@ TensorMap exact(reference::Results results) {
 }
 
 std::string_view comparison(reference::Truth truth) {
-  switch (truth) {
-    case reference::Truth::Exact:
-      return "numeric";
-    case reference::Truth::SameOrder:
-      return "bitwise";
-    case reference::Truth::Bounded:
-      return "bounded";
-  }
-  return {};
+  constexpr std::array<std::string_view, 3> kWords = {"numeric", "bitwise", "bounded"};
+  return kWords.at(static_cast<size_t>(truth));
 }
 
 }  // namespace

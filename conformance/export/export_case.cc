@@ -17,40 +17,6 @@
 namespace plumbline::conformance {
 namespace {
 
-std::string_view loss_kind(reference::LossKind kind) {
-  switch (kind) {
-    case reference::LossKind::Sum:
-      return "sum";
-    case reference::LossKind::Mse:
-      return "mse";
-    case reference::LossKind::CrossEntropy:
-      return "cross-entropy";
-    case reference::LossKind::Output:
-      return "output";
-  }
-  throw Error("export: a loss without a name");
-}
-
-std::string_view step_kind(reference::StepKind kind) {
-  switch (kind) {
-    case reference::StepKind::Train:
-      return "train";
-    case reference::StepKind::Eval:
-      return "eval";
-    case reference::StepKind::ZeroGrad:
-      return "zero_grad";
-    case reference::StepKind::Optimizer:
-      return "optimizer";
-    case reference::StepKind::Freeze:
-      return "freeze";
-    case reference::StepKind::Unfreeze:
-      return "unfreeze";
-    case reference::StepKind::Read:
-      return "read";
-  }
-  throw Error("export: a step without a name");
-}
-
 Json chunk_json(const microbatch::ChunkSpec& spec) {
   if (spec.replicate) return "replicate";
   return {{"dim", spec.dim}};
@@ -84,7 +50,7 @@ class CaseFiles {
 
  private:
   Json step(int number, const reference::Step& todo) {
-    Json json = {{"kind", step_kind(todo.kind)}};
+    Json json = {{"kind", to_string(todo.kind)}};
     switch (todo.kind) {
       case reference::StepKind::Train:
       case reference::StepKind::Eval:
@@ -190,7 +156,7 @@ class CaseFiles {
   }
 
   Json loss_json() const {
-    Json json = {{"kind", loss_kind(case_.loss.kind)},
+    Json json = {{"kind", to_string(case_.loss.kind)},
                  {"reduction", case_.loss.reduction == reference::Reduction::Mean ? "mean" : "sum"},
                  {"ignored_target", case_.loss.ignores_targets ? Json(reference::kIgnoredTarget) : Json(nullptr)}};
     if (case_.loss.class_weights) {

@@ -2,12 +2,12 @@
 
 #include <torch/version.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "conformance/proof/sums/linear_operators.h"
 #include "conformance/proof/terms/normalisations.h"
 #include "conformance/report/context.h"
-#include "runtime/error.h"
 #include "runtime/io/sha256.h"
 #include "runtime/io/write_file.h"
 
@@ -25,22 +25,12 @@ constexpr const char* kSameSum =
     " both are the same operators applied to the same sums of the same addends with the same factors; and no operator"
     " is executed more often";
 
-std::string_view name_of(Relation relation) {
-  switch (relation) {
-    case Relation::SameTerm:
-      return "same term";
-    case Relation::SameSum:
-      return "same sum";
-    case Relation::Multiple:
-      return "multiple";
-    case Relation::AnotherSum:
-      return "another sum";
-  }
-  throw Error("unknown relation");
-}
+/// In the order of the enumerators.
+constexpr std::array<std::string_view, 4> kRelationWords = {"same term", "same sum", "multiple", "another sum"};
 
 nlohmann::json json_of(const Difference& difference) {
-  nlohmann::json json = {{"result", difference.key}, {"relation", name_of(difference.relation.relation)}};
+  nlohmann::json json = {{"result", difference.key},
+                         {"relation", kRelationWords.at(static_cast<size_t>(difference.relation.relation))}};
   if (difference.relation.relation == Relation::Multiple) json["factor"] = to_string(difference.relation.factor);
   if (difference.stage >= 0) json["stage"] = difference.stage;
   return json;

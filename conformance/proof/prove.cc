@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cctype>
 #include <future>
@@ -183,15 +184,8 @@ std::vector<std::string> constants_of(const ResultTerms& results, const Terms& t
 }  // namespace
 
 std::string_view outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::Proven:
-      return "proven";
-    case Outcome::Refuted:
-      return "refuted";
-    case Outcome::Stopped:
-      return "stopped";
-  }
-  throw Error("unknown outcome");
+  constexpr std::array<std::string_view, 3> kWords = {"proven", "refuted", "stopped"};
+  return kWords.at(static_cast<size_t>(outcome));
 }
 
 std::string line_of(const Proof& proof, const std::string& name) {

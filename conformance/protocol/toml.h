@@ -17,6 +17,7 @@
 #include <toml++/toml.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,9 @@ class TomlPlace {
   double not_negative() const;
   /// The index in `words` of this string. An error lists `words`, or the nearest of many.
   size_t one_of(const std::vector<std::string>& words) const;
+  size_t one_of(std::span<const std::string_view> words) const {
+    return one_of(std::vector<std::string>(words.begin(), words.end()));
+  }
 
  private:
   const toml::table& table() const;

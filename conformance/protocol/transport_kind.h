@@ -1,6 +1,8 @@
 // How the ranks of a run exchange tensors.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,26 +16,18 @@ enum class TransportKind {
   Own,   ///< the transport of a backend other than the runtime of this project
 };
 
-/// "threads", "mpi", "nccl" or "own".
+/// In the order of the enumerators; all but the last are values of --transport.
+inline constexpr std::array<std::string_view, 4> kTransportWords = {"threads", "mpi", "nccl", "own"};
+
 inline std::string transport_name(TransportKind kind) {
-  switch (kind) {
-    case TransportKind::Threads:
-      return "threads";
-    case TransportKind::Mpi:
-      return "mpi";
-    case TransportKind::Nccl:
-      return "nccl";
-    case TransportKind::Own:
-      break;
-  }
-  return "own";
+  return std::string(kTransportWords.at(static_cast<size_t>(kind)));
 }
 
 /// The inverse of transport_name(); nullopt for any other text.
 inline std::optional<TransportKind> transport_kind(std::string_view name) {
-  for (const TransportKind kind : {TransportKind::Threads, TransportKind::Mpi, TransportKind::Nccl, TransportKind::Own})
-    if (transport_name(kind) == name) return kind;
-  return std::nullopt;
+  const auto found = std::ranges::find(kTransportWords, name);
+  if (found == kTransportWords.end()) return std::nullopt;
+  return static_cast<TransportKind>(found - kTransportWords.begin());
 }
 
 }  // namespace plumbline::conformance

@@ -98,7 +98,7 @@ Verdict verdict_at(const JsonPlace& place) {
   v.dtype = place["dtype"].text();
   v.run.ranks = place["ranks"].small(0, max_int);
   v.run.transport = place["transport"].text();
-  v.finding.truth = static_cast<reference::Truth>(place["truth"].one_of({"exact", "same-order", "bounded"}));
+  v.finding.truth = static_cast<reference::Truth>(place["truth"].one_of(reference::kTruthWords));
   v.finding.status = status_at(place["status"]);
   if (const std::string headline(status_headline(v.finding.status)); !place["sentence"].text().starts_with(headline))
     place["sentence"].fail("one that begins with " + headline + ", its status");

@@ -220,7 +220,7 @@ std::vector<std::string> JsonPlace::texts() const {
   return read;
 }
 
-size_t JsonPlace::one_of(std::initializer_list<std::string_view> words) const {
+size_t JsonPlace::one_of(std::span<const std::string_view> words) const {
   const std::string word = text();
   const auto it = std::ranges::find(words, word);
   if (it == words.end()) fail("one of " + join(words));

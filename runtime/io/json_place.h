@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,7 +79,10 @@ class JsonPlace {
   /// Returns this list of strings.
   std::vector<std::string> texts() const;
   /// Returns the index in `words` of this string. Throws InputError listing `words` if they do not contain it.
-  size_t one_of(std::initializer_list<std::string_view> words) const;
+  size_t one_of(std::span<const std::string_view> words) const;
+  size_t one_of(std::initializer_list<std::string_view> words) const {
+    return one_of(std::span(words.begin(), words.size()));
+  }
 
  private:
   struct Root {

@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -278,15 +279,8 @@ class Steps {
 }  // namespace
 
 std::string_view answer_name(StepAnswer answer) {
-  switch (answer) {
-    case StepAnswer::Same:
-      return "same";
-    case StepAnswer::Differs:
-      return "differs";
-    case StepAnswer::Undecided:
-      return "undecided";
-  }
-  throw Error("unknown answer");
+  constexpr std::array<std::string_view, 3> kWords = {"same", "differs", "undecided"};
+  return kWords.at(static_cast<size_t>(answer));
 }
 
 /// Parameters keep their first values: a proof does not depend on them.

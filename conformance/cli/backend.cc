@@ -1,6 +1,8 @@
 // plumbline backend: the verbs of a backend, executed by the runtime. `plumbline run` starts it as it starts foreign
 // backends.
 #include "conformance/cli/commands.h"
+#include "conformance/cli/options/one_of.h"
+#include "conformance/protocol/transport_kind.h"
 
 namespace plumbline::cli {
 
@@ -23,7 +25,8 @@ void add_backend(CLI::App& app, Command& chosen, const Actions& actions) {
   run_command->add_option("--job", options->job, "The job file")->required();
   run_command->add_option("--out", options->out, "Folder for the results")->required();
   run_command->add_option("--transport", options->transport, "threads; or mpi or nccl (under mpirun)")
-      ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
+      ->check(one_of(conformance::kTransportOptions))
+      ->type_name(join(conformance::kTransportOptions, "|"))
       ->capture_default_str();
   run_command->add_option("--nccl", options->nccl, "For --transport nccl: as of `plumbline run`")
       ->type_name("LIBRARY[:WORD,...]");

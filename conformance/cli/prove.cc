@@ -2,8 +2,10 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/options/corpus_option.h"
 #include "conformance/cli/options/named_runs.h"
+#include "conformance/cli/options/one_of.h"
 #include "conformance/cli/options/program_options.h"
 #include "conformance/cli/options/seed_option.h"
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 
@@ -73,8 +75,8 @@ void add_prove(CLI::App& app, Command& chosen, const Actions& actions) {
       ->add_option("--recompute", options->run.recompute,
                    "As for `plumbline run`: stages keep their inputs only and run their forward again in the backward. "
                    "Operators are then not counted")
-      ->check(CLI::IsMember({"never", "except-last", "always"}).description(""))
-      ->type_name("never|except-last|always")
+      ->check(one_of(engine::kRecomputeWords))
+      ->type_name(join(engine::kRecomputeWords, "|"))
       ->capture_default_str();
   CLI::Option* remat = command
                            ->add_option("--remat", options->run.remat.mode,

@@ -4,9 +4,12 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/options/corpus_option.h"
 #include "conformance/cli/options/named_runs.h"
+#include "conformance/cli/options/one_of.h"
 #include "conformance/cli/options/program_options.h"
 #include "conformance/cli/options/seed_option.h"
+#include "conformance/protocol/device_kind.h"
 #include "conformance/run/hosts/launcher.h"
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/error.h"
 #include "runtime/partition/parity/partition_mode.h"
 #include "runtime/transport/adverse_wire.h"
@@ -120,24 +123,23 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
           "or a command in quotes, which is started with the words describe, plan and run")
       ->type_name("runtime|FILE.toml|CMD")
       ->capture_default_str();
-  const std::map<std::string, conformance::TransportKind> transports = {
-      {"threads", conformance::TransportKind::Threads},
-      {"mpi", conformance::TransportKind::Mpi},
-      {"nccl", conformance::TransportKind::Nccl}};
+  std::map<std::string, conformance::TransportKind> transports;
+  for (const std::string_view word : conformance::kTransportOptions)
+    transports.emplace(word, conformance::transport_kind(word).value());
   command
       ->add_option(
           "--transport", named->transport,
           "threads: ranks are threads of one process; mpi: processes under mpirun; nccl: such processes, whose "
           "tensors travel over NCCL (docs/gpu.md)")
       ->transform(CLI::CheckedTransformer(transports).description(""))
-      ->type_name("threads|mpi|nccl")
+      ->type_name(join(conformance::kTransportOptions, "|"))
       ->default_str("threads");
   command
       ->add_option("--device", options->device,
                    "Where the stages compute: on the CPU, or on CUDA devices, which the ranks take in turn; one device "
                    "is enough (docs/gpu.md). Same-order cases are then held to the same kernels on the same device")
-      ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
-      ->type_name("cpu|cuda")
+      ->check(one_of(conformance::kDeviceWords))
+      ->type_name(join(conformance::kDeviceWords, "|"))
       ->capture_default_str();
   command
       ->add_option("--nccl", options->nccl,
@@ -168,8 +170,8 @@ void add_run(CLI::App& app, Command& chosen, const Actions& actions) {
       ->add_option("--recompute", options->recompute,
                    "Micro-batches of which a stage keeps its inputs only, and runs its forward again in the backward: "
                    "costs one more forward, saves what autograd would hold from forward to backward; same bits")
-      ->check(CLI::IsMember({"never", "except-last", "always"}).description(""))
-      ->type_name("never|except-last|always")
+      ->check(one_of(engine::kRecomputeWords))
+      ->type_name(join(engine::kRecomputeWords, "|"))
       ->capture_default_str();
   CLI::Option* remat =
       command

@@ -7,6 +7,7 @@
 #include "conformance/corpus/features.h"
 #include "conformance/protocol/toml.h"
 #include "reference/models/parts/names.h"
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/error.h"
 #include "runtime/schedule/check/check.h"
 #include "runtime/schedule/text/csv.h"
@@ -18,8 +19,6 @@ using reference::StepKind;
 
 constexpr const char* kSchema = "plumbline-cases/1";
 constexpr int kMostRows = 65536;  // rows, micro-batches
-
-const std::vector<std::string> kRecompute = {"never", "except-last", "always"};
 
 const std::vector<std::string> kCaseKeys = {"id",
                                             "title",
@@ -307,7 +306,8 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   if (const auto some = place.find("gradient_microbatches"))
     for (const TomlPlace& microbatch : some->items())
       c.gradient_microbatches.push_back(microbatch.small(0, c.microbatches - 1));
-  if (const auto recompute = place.find("recompute")) c.recompute = kRecompute[recompute->one_of(kRecompute)];
+  if (const auto recompute = place.find("recompute"))
+    c.recompute = engine::kRecomputeWords.at(recompute->one_of(engine::kRecomputeWords));
   if (const auto named = place.find("features")) {
     std::vector<std::string> known;
     for (const Feature& feature : features()) known.push_back(feature.name);

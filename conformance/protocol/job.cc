@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "conformance/protocol/device_kind.h"
 #include "conformance/protocol/report_folder.h"
+#include "runtime/engine/stage/recompute_options.h"
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
@@ -102,8 +104,8 @@ Job parse_job(const std::string& text, const std::string& source) {
   if (const auto count = json.find("microbatches")) job.microbatches = count->small(1, kMost);
   for (const Text& text : kTexts)
     if (const auto place = json.find(text.name)) job.*text.member = place->text();
-  if (const auto recompute = json.find("recompute")) recompute->one_of({"never", "except-last", "always"});
-  if (const auto device = json.find("device")) device->one_of({"cpu", "cuda"});
+  if (const auto recompute = json.find("recompute")) recompute->one_of(engine::kRecomputeWords);
+  if (const auto device = json.find("device")) device->one_of(kDeviceWords);
   for (const JsonPlace& item : json["cases"].items()) job.cases.push_back(read_case(item));
   if (const auto items = json.find("throughput"))
     for (const JsonPlace& item : items->items()) job.throughput.push_back(read_throughput(item));

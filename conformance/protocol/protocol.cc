@@ -1,12 +1,12 @@
 #include "conformance/protocol/protocol.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "conformance/protocol/device_kind.h"
 #include "runtime/io/json_place.h"
 #include "runtime/text/join.h"
 #include "runtime/text/one_line.h"
@@ -152,8 +152,7 @@ BackendDescription parse_description(std::string_view text, const std::string& s
     models->refuse("only a backend of level \"own\" has models");
   if (const auto order = json.find("order")) description.follows_order = order->one_of({"given", "own"}) == 0;
   if (const auto libtorch = json.find("libtorch")) description.libtorch = libtorch->text();
-  constexpr std::array kDevices = {"cpu", "cuda"};
-  if (const auto device = json.find("device")) description.device = kDevices.at(device->one_of({"cpu", "cuda"}));
+  if (const auto device = json.find("device")) description.device = kDeviceWords.at(device->one_of(kDeviceWords));
   if (const auto wire = json.find("wire"))
     for (const JsonPlace& word : wire->items()) description.wire.push_back(wire_word(word));
   return description;

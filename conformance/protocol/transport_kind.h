@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,10 @@ enum class TransportKind {
   Own,   ///< the transport of a backend other than the runtime of this project
 };
 
-/// In the order of the enumerators; all but the last are values of --transport.
+/// In the order of the enumerators.
 inline constexpr std::array<std::string_view, 4> kTransportWords = {"threads", "mpi", "nccl", "own"};
+/// The values of --transport: all but "own".
+inline constexpr auto kTransportOptions = std::span(kTransportWords).first<kTransportWords.size() - 1>();
 
 inline std::string transport_name(TransportKind kind) {
   return std::string(kTransportWords.at(static_cast<size_t>(kind)));

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
+#include "conformance/protocol/device_kind.h"
 #include "conformance/protocol/toml.h"
+#include "conformance/protocol/transport_kind.h"
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/text/join.h"
@@ -17,9 +20,6 @@ namespace {
 
 constexpr const char* kWaiversSchema = "plumbline-waivers/1";
 constexpr Status kWaivable[] = {Status::Fail, Status::Error, Status::Timeout, Status::Mistrusted};
-constexpr const char* kTransports[] = {"threads", "mpi", "nccl"};
-constexpr const char* kDtypes[] = {"f64", "f32", "bf16", "f16"};
-constexpr const char* kDevices[] = {"cpu", "cuda"};
 
 bool matches(const std::string& glob, const std::string& text) { return fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
 
@@ -73,9 +73,8 @@ TomlPlace required(const TomlPlace& place, const toml::table& table, const char*
   return place.at(*node);
 }
 
-template <size_t n>
-std::string word(const TomlPlace& place, const std::string& what, const char* const (&words)[n]) {
-  const std::vector<std::string> accepted(std::begin(words), std::end(words));
+std::string word(const TomlPlace& place, const std::string& what, std::span<const std::string_view> words) {
+  const std::vector<std::string> accepted(words.begin(), words.end());
   const std::string text = text_of(place, what, join(accepted));
   if (std::find(accepted.begin(), accepted.end(), text) == accepted.end())
     place.refuse(what + " '" + text + "': expected one of " + join(accepted));
@@ -139,9 +138,9 @@ void read_condition(const TomlPlace& place, Waiver& waiver) {
     const TomlPlace here = place.at(node);
     if (key == "ranks") waiver.ranks = ranges_of(here, "'ranks'");
     if (key == "version") waiver.version = ranges_of(here, "'version'");
-    if (key == "transport") waiver.transport = word(here, "'transport'", kTransports);
-    if (key == "dtype") waiver.dtype = word(here, "'dtype'", kDtypes);
-    if (key == "device") waiver.device = word(here, "'device'", kDevices);
+    if (key == "transport") waiver.transport = word(here, "'transport'", kTransportOptions);
+    if (key == "dtype") waiver.dtype = word(here, "'dtype'", reference::kDtypeWords);
+    if (key == "device") waiver.device = word(here, "'device'", kDeviceWords);
     if (key == "backend") waiver.backend_glob = text_of(here, "'backend'", "a pattern for the name of a backend");
   }
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "conformance/protocol/device_kind.h"
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_file.h"
 #include "runtime/io/write_file.h"
@@ -63,7 +64,7 @@ RunRecord read_run_record(const std::filesystem::path& path) {
   record.seed = seed_at(place["seed"]);
   record.microbatches = place["microbatches"].small(0, 65536);
   for (const auto& [name, value] : place["options"].members("an object of texts")) {
-    if (name == "device") value.one_of({"cpu", "cuda"});
+    if (name == "device") value.one_of(kDeviceWords);
     record.options.emplace_back(name, value.text());
   }
   std::set<RunId> ids;

@@ -1,14 +1,19 @@
 // Recompute: which stages, or parts of them (stage_blocks.h), run their forward again in the backward. No torch.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace plumbline::engine {
 
 /// The micro-batches for which a stage is recomputed; after torchgpipe's `checkpoint`. The backward of the last
 /// micro-batch often follows soon after its forward, so that recompute gains little there.
 enum class Recompute { Never, ExceptLast, Always };
+
+/// In the order of the enumerators.
+inline constexpr std::array<std::string_view, 3> kRecomputeWords = {"never", "except-last", "always"};
 
 struct RecomputeOptions {
   Recompute policy = Recompute::Never;
@@ -27,8 +32,7 @@ struct RecomputeOptions {
   }
 };
 
-/// "never", "except-last" or "always".
-std::string to_string(Recompute policy);
+inline std::string to_string(Recompute policy) { return std::string(kRecomputeWords.at(static_cast<size_t>(policy))); }
 /// The inverse of to_string(). Throws InputError for any other text.
 Recompute parse_recompute(const std::string& text);
 

@@ -180,7 +180,7 @@ reference::OptimizerSpec optimizer_of(const TomlPlace& place) {
 std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& schedules, const reference::Case& c) {
   std::vector<std::string> names;
   if (schedules)
-    for (const auto& [key, value] : *schedules->node().as_table()) names.emplace_back(key.str());
+    for (const auto& [key, value] : schedules->members()) names.push_back(key);
   if (names.empty()) place.refuse("the file has no table [schedules]");
   const std::string name = names[place.one_of(names)];
   const TomlPlace text = (*schedules)[name];
@@ -334,7 +334,7 @@ void CaseFiles::read(const std::string& text, const std::string& file) {
   const toml::table document = parse_toml(text, file);
   const TomlPlace root(file, document);
   root.expect_only({"schema", "schedules", "case"});
-  if (const TomlPlace schema = root["schema"]; schema.text() != kSchema) schema.fail('"' + std::string(kSchema) + '"');
+  root.expect_schema(kSchema);
   const std::optional<TomlPlace> schedules = root.find("schedules");
   if (schedules && !schedules->node().is_table()) schedules->fail("a table of CSVs: [schedules]");
   for (const TomlPlace& place : root["case"].items()) {

@@ -104,8 +104,18 @@ void TomlPlace::expect_only(const std::vector<std::string>& keys) const {
       at(value, name_).refuse("no key '" + std::string(key.str()) + "' is known; " + accepted(keys, key.str()));
 }
 
-std::vector<TomlPlace> TomlPlace::items() const {
-  if (!node_->is_array() || node_->as_array()->empty()) fail("a list that is not empty");
+void TomlPlace::expect_schema(const std::string& name) const {
+  if (const TomlPlace schema = (*this)["schema"]; schema.text() != name) schema.fail('"' + name + '"');
+}
+
+std::vector<std::pair<std::string, TomlPlace>> TomlPlace::members() const {
+  std::vector<std::pair<std::string, TomlPlace>> all;
+  for (const auto& [key, value] : table()) all.emplace_back(key.str(), at(value, std::string(key.str())));
+  return all;
+}
+
+std::vector<TomlPlace> TomlPlace::items(const std::string& expected) const {
+  if (!node_->is_array() || node_->as_array()->empty()) fail(expected);
   std::vector<TomlPlace> places;
   for (const toml::node& node : *node_->as_array()) places.push_back(at(node, name_));
   return places;
@@ -114,6 +124,7 @@ std::vector<TomlPlace> TomlPlace::items() const {
 std::string TomlPlace::text() const {
   const auto* value = node_->as_string();
   if (value == nullptr || value->get().empty()) fail("a string that is not empty");
+  if (value->get().find('\0') != std::string::npos) refuse("has a NUL byte");
   return value->get();
 }
 

@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plumbline::conformance {
@@ -49,10 +50,14 @@ class TomlPlace {
   TomlPlace operator[](std::string_view key) const;
   /// Throws InputError unless this value is a table and all its keys are among `keys`.
   void expect_only(const std::vector<std::string>& keys) const;
-  /// The elements of this list, which must not be empty.
-  std::vector<TomlPlace> items() const;
+  /// Throws InputError unless the key `schema` of this table has the value `name`.
+  void expect_schema(const std::string& name) const;
+  /// The keys and values of this table.
+  std::vector<std::pair<std::string, TomlPlace>> members() const;
+  /// The elements of this list, which must not be empty. `expected` is for the error.
+  std::vector<TomlPlace> items(const std::string& expected = "a list that is not empty") const;
 
-  /// A string that is not empty.
+  /// A string that is not empty, and has no NUL byte.
   std::string text() const;
   bool boolean() const;
   int small(int least, int most) const;

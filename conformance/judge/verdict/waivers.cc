@@ -11,7 +11,6 @@
 #include "conformance/protocol/transport_kind.h"
 #include "runtime/error.h"
 #include "runtime/io/tensor_file.h"
-#include "runtime/text/join.h"
 #include "runtime/text/number.h"
 #include "runtime/text/one_line.h"
 
@@ -48,42 +47,11 @@ int compare_versions(const std::vector<int64_t>& a, const std::vector<int64_t>& 
   return 0;
 }
 
-const toml::table& table_of(const TomlPlace& place, const std::string& what) {
-  if (!place.node().is_table()) place.refuse(what + " must be a table");
-  return *place.node().as_table();
-}
-
-std::string text_of(const TomlPlace& place, const std::string& what, const std::string& accepted) {
-  const auto* value = place.node().as_string();
-  if (value == nullptr || value->get().empty()) place.refuse(what + " must be a string that is not empty: " + accepted);
-  return value->get();
-}
-
-void expect_keys(const TomlPlace& place, const toml::table& table, const std::string& what,
-                 const std::vector<std::string>& known) {
-  for (const auto& [key, node] : table)
-    if (std::find(known.begin(), known.end(), key.str()) == known.end())
-      place.at(node).refuse(what + " has no key '" + std::string(key.str()) + "'; expected one of " + join(known));
-}
-
-/// The node under a required key.
-TomlPlace required(const TomlPlace& place, const toml::table& table, const char* key, const std::string& accepted) {
-  const toml::node* node = table.get(key);
-  if (node == nullptr) place.refuse("a waiver needs '" + std::string(key) + "': " + accepted);
-  return place.at(*node);
-}
-
-std::string word(const TomlPlace& place, const std::string& what, std::span<const std::string_view> words) {
-  const std::vector<std::string> accepted(words.begin(), words.end());
-  const std::string text = text_of(place, what, join(accepted));
-  if (std::find(accepted.begin(), accepted.end(), text) == accepted.end())
-    place.refuse(what + " '" + text + "': expected one of " + join(accepted));
-  return text;
-}
-
-VersionRange range_of(const TomlPlace& place, const std::string& what, const std::string& text) {
-  const std::string accepted =
-      " is not a condition; expected one such as 4, \"4\", \">=4\", \">=2.11, <2.15\", or a list of them";
+/// A number or a string: ">=2.11, <2.15".
+VersionRange range_of(const TomlPlace& place) {
+  const auto* number = place.node().as_integer();
+  const std::string text = number == nullptr ? place.node().value_or(std::string()) : std::to_string(number->get());
+  const std::string accepted = "a condition such as 4, \"4\", \">=4\", \">=2.11, <2.15\", or a list of them";
   VersionRange range;
   std::string_view rest = text;
   while (true) {
@@ -97,111 +65,83 @@ VersionRange range_of(const TomlPlace& place, const std::string& what, const std
       }
     while (rest.starts_with(' ')) rest.remove_prefix(1);
     clause.version = take_version(rest);
-    if (clause.version.empty()) place.refuse(what + " '" + text + "'" + accepted);
+    if (clause.version.empty()) place.fail(accepted);
     range.clauses.push_back(std::move(clause));
     while (rest.starts_with(' ')) rest.remove_prefix(1);
     if (rest.empty()) return range;
-    if (!rest.starts_with(',')) place.refuse(what + " '" + text + "'" + accepted);
+    if (!rest.starts_with(',')) place.fail(accepted);
     rest.remove_prefix(1);
   }
 }
 
-/// A number, a string, or a list of them.
-std::vector<VersionRange> ranges_of(const TomlPlace& place, const std::string& what) {
-  if (const auto* number = place.node().as_integer()) return {range_of(place, what, std::to_string(number->get()))};
-  if (const auto* list = place.node().as_array(); list != nullptr && !list->empty()) {
-    std::vector<VersionRange> ranges;
-    for (const toml::node& node : *list) {
-      if (node.is_array()) place.refuse(what + " must be a list of numbers or strings");
-      for (VersionRange& range : ranges_of(place.at(node), what)) ranges.push_back(std::move(range));
-    }
-    return ranges;
-  }
-  return {range_of(place, what, text_of(place, what, "4, \">=4\", or a list of them"))};
+/// The elements of a list, or what stands in its place.
+std::vector<TomlPlace> one_or_several(const TomlPlace& place) {
+  return place.node().is_array() ? place.items() : std::vector{place};
 }
 
-/// A pattern or a list of patterns, each with its place in the file.
-std::vector<std::pair<std::string, TomlPlace>> patterns_of(const TomlPlace& place, const std::string& what,
-                                                           const std::string& accepted) {
-  const auto* list = place.node().as_array();
-  if (list == nullptr) return {{text_of(place, what, accepted + ", or a list of them"), place}};
-  if (list->empty()) place.refuse(what + " is an empty list: expected " + accepted + ", or several");
-  std::vector<std::pair<std::string, TomlPlace>> patterns;
-  for (const toml::node& node : *list) patterns.emplace_back(text_of(place.at(node), what, accepted), place.at(node));
+std::vector<VersionRange> ranges_of(const TomlPlace& place) {
+  std::vector<VersionRange> ranges;
+  for (const TomlPlace& one : one_or_several(place)) ranges.push_back(range_of(one));
+  return ranges;
+}
+
+std::vector<std::string> patterns_of(const TomlPlace& place) {
+  std::vector<std::string> patterns;
+  for (const TomlPlace& one : one_or_several(place)) patterns.push_back(one.text());
   return patterns;
 }
 
+std::string word_of(const TomlPlace& place, std::span<const std::string_view> words) {
+  return std::string(words[place.one_of(words)]);
+}
+
 void read_condition(const TomlPlace& place, Waiver& waiver) {
-  const toml::table& table = table_of(place, "'when'");
-  expect_keys(place, table, "'when'", {"ranks", "transport", "dtype", "device", "backend", "version"});
-  for (const auto& [key, node] : table) {
-    const TomlPlace here = place.at(node);
-    if (key == "ranks") waiver.ranks = ranges_of(here, "'ranks'");
-    if (key == "version") waiver.version = ranges_of(here, "'version'");
-    if (key == "transport") waiver.transport = word(here, "'transport'", kTransportOptions);
-    if (key == "dtype") waiver.dtype = word(here, "'dtype'", reference::kDtypeWords);
-    if (key == "device") waiver.device = word(here, "'device'", kDeviceWords);
-    if (key == "backend") waiver.backend_glob = text_of(here, "'backend'", "a pattern for the name of a backend");
-  }
+  place.expect_only({"ranks", "transport", "dtype", "device", "backend", "version"});
+  if (const auto ranks = place.find("ranks")) waiver.ranks = ranges_of(*ranks);
+  if (const auto version = place.find("version")) waiver.version = ranges_of(*version);
+  if (const auto transport = place.find("transport")) waiver.transport = word_of(*transport, kTransportOptions);
+  if (const auto dtype = place.find("dtype")) waiver.dtype = word_of(*dtype, reference::kDtypeWords);
+  if (const auto device = place.find("device")) waiver.device = word_of(*device, kDeviceWords);
+  if (const auto backend = place.find("backend")) waiver.backend_glob = backend->text();
 }
 
 Status expectation_of(const TomlPlace& place) {
   std::vector<std::string> names;
   for (const Status status : kWaivable) names.emplace_back(status_name(status));
-  const std::string accepted = join(names) + " (a case that was not run, or was refused, needs no waiver)";
-  const std::string text = text_of(place, "'expect'", accepted);
-  if (std::find(names.begin(), names.end(), text) == names.end())
-    place.refuse("'expect' is '" + text + "': expected one of " + accepted);
-  return *status_of(text);
+  return kWaivable[place.one_of(names)];
 }
 
 std::chrono::year_month_day date_of(const TomlPlace& place) {
   const auto* date = place.node().as_date();
-  if (date == nullptr)
-    place.refuse("'expires' must be a date without quotes, the last day on which it holds: 2027-03-01");
+  if (date == nullptr) place.fail("a date without quotes, the last day on which it holds: 2027-03-01");
   const auto& [year, month, day] = date->get();
   return std::chrono::year(year) / month / day;
 }
 
 std::string link_of(const TomlPlace& place) {
-  const std::string accepted = "an address where the deviation is discussed, https://... or a file's path";
-  const std::string link = text_of(place, "'link'", accepted);
+  const std::string link = place.text();
   if (link.find_first_of(" \t\n") != std::string::npos || link.find_first_of("/.") == std::string::npos)
-    place.refuse("'link' is '" + link + "': expected " + accepted);
+    place.fail("an address where the deviation is discussed, https://... or a file's path");
   return link;
 }
 
 Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_ids) {
-  const toml::table& table = table_of(place, "'waiver'");
-  expect_keys(place, table, "a waiver",
-              {"case", "schedule", "when", "expect", "race", "says", "link", "reason", "expires"});
+  place.expect_only({"case", "schedule", "when", "expect", "race", "says", "link", "reason", "expires"});
   Waiver waiver;
   waiver.where = place.where();
-  const std::string ids = "a pattern for ids of cases", names = "a pattern for names of schedules";
-  for (const auto& [glob, here] : patterns_of(required(place, table, "case", ids), "'case'", ids)) {
-    if (std::none_of(case_ids.begin(), case_ids.end(), [&](const std::string& id) { return matches(glob, id); }))
-      here.refuse("no case of the corpus matches '" + glob + "'; `plumbline list` names them");
-    waiver.case_globs.push_back(glob);
+  for (const TomlPlace& glob : one_or_several(place["case"])) {
+    waiver.case_globs.push_back(glob.text());
+    if (std::ranges::none_of(case_ids, [&](const std::string& id) { return matches(glob.text(), id); }))
+      glob.refuse("no case of the corpus matches '" + glob.text() + "'; `plumbline list` names them");
   }
-  if (const toml::node* node = table.get("schedule")) {
-    waiver.schedule_globs.clear();
-    for (const auto& [glob, here] : patterns_of(place.at(*node), "'schedule'", names))
-      waiver.schedule_globs.push_back(glob);
-  }
-  if (const toml::node* node = table.get("when")) read_condition(place.at(*node), waiver);
-  waiver.expect = expectation_of(required(place, table, "expect", "fail, error, timeout or mistrusted"));
-  if (const toml::node* node = table.get("race")) {
-    if (!node->is_boolean()) place.at(*node).refuse("'race' must be true or false");
-    waiver.is_race = *node->value<bool>();
-  }
-  if (const toml::node* node = table.get("says")) {
-    waiver.says_globs.clear();
-    for (const auto& [glob, here] : patterns_of(place.at(*node), "'says'", "a pattern for the sentence of a verdict"))
-      waiver.says_globs.push_back(glob);
-  }
-  waiver.link = link_of(required(place, table, "link", "an address where the deviation is discussed"));
-  waiver.reason = one_line(text_of(required(place, table, "reason", "one sentence"), "'reason'", "one sentence"));
-  waiver.expires = date_of(required(place, table, "expires", "a date, 2027-03-01"));
+  if (const auto schedule = place.find("schedule")) waiver.schedule_globs = patterns_of(*schedule);
+  if (const auto when = place.find("when")) read_condition(*when, waiver);
+  waiver.expect = expectation_of(place["expect"]);
+  if (const auto race = place.find("race")) waiver.is_race = race->boolean();
+  if (const auto says = place.find("says")) waiver.says_globs = patterns_of(*says);
+  waiver.link = link_of(place["link"]);
+  waiver.reason = one_line(place["reason"].text());
+  waiver.expires = date_of(place["expires"]);
   return waiver;
 }
 
@@ -328,16 +268,12 @@ std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::v
   const std::string file = path.string();
   const toml::table document = parse_toml(read_file(path), file);
   const TomlPlace root(file, document);
-  expect_keys(root, document, "a waivers file", {"schema", "waiver"});
-  const toml::node* schema = document.get("schema");
-  if (schema == nullptr || schema->value<std::string>() != kWaiversSchema)
-    throw InputError((schema == nullptr ? file : root.at(*schema).where()) + ": a waivers file needs schema = \"" +
-                     kWaiversSchema + "\"");
-  const toml::node* list = document.get("waiver");
-  if (list == nullptr) return {};
-  if (!list->is_array()) root.at(*list).refuse("'waiver' must be a list of tables: [[waiver]]");
+  root.expect_only({"schema", "waiver"});
+  root.expect_schema(kWaiversSchema);
   std::vector<Waiver> waivers;
-  for (const toml::node& node : *list->as_array()) waivers.push_back(waiver_of(root.at(node), case_ids));
+  if (const auto list = root.find("waiver"))
+    for (const TomlPlace& place : list->items("a list of tables: [[waiver]]"))
+      waivers.push_back(waiver_of(place, case_ids));
   return waivers;
 }
 

@@ -39,74 +39,24 @@ std::string unknown_place(const std::string& word) {
   return {};
 }
 
-/// Reads a file; every error names the line.
-class Reader {
- public:
-  Reader(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
+/// A string, which may be empty.
+std::string text_or_empty(const TomlPlace& place) {
+  return place.node().value<std::string>() == "" ? "" : place.text();
+}
 
-  [[noreturn]] void refuse(const toml::node& at, const std::string& what) const { TomlPlace(file_, at).refuse(what); }
-  void expect_keys(const toml::table& table, const std::vector<std::string>& keys) const {
-    for (const auto& [key, value] : table)
-      if (!has(keys, key.str()))
-        refuse(value, "'" + std::string(key.str()) + "' is unknown; expected one of " + join(keys));
-  }
-  std::string text(const toml::node& node, const std::string& what) const {
-    const auto* value = node.as_string();
-    if (value == nullptr || value->get().empty()) refuse(node, what + " must be a string that is not empty");
-    if (value->get().find('\0') != std::string::npos) refuse(node, what + " has a NUL byte");
-    return value->get();
-  }
-  std::string text(const char* key, const std::string& otherwise) const {
-    const toml::node* node = root_.get(key);
-    return node == nullptr ? otherwise : text(*node, key);
-  }
-  std::vector<std::string> words(const char* key) const {
-    std::vector<std::string> words;
-    const toml::node* node = root_.get(key);
-    if (node == nullptr) return words;
-    const std::string what = std::string(key) + " must be a list of strings, such as [\"python3\", \"adapter.py\"]";
-    if (!node->is_array() || node->as_array()->empty()) refuse(*node, what);
-    for (const toml::node& item : *node->as_array()) {
-      if (!item.is_string()) refuse(item, what);
-      if (item.as_string()->get().find('\0') != std::string::npos) refuse(item, what + "; a word has a NUL byte");
-      words.push_back(item.as_string()->get());
-    }
-    if (words.front().empty()) refuse(*node, std::string(key) + " begins with an empty word");
-    return words;
-  }
-  /// Words of a command line.
-  std::vector<std::string> command(const char* key) const {
-    std::vector<std::string> all = words(key);
-    for (size_t i = 0; i < all.size(); ++i)
-      if (const std::string unknown = unknown_place(all[i]); !unknown.empty())
-        refuse(*root_.get(key)->as_array()->get(i), std::string(key) + ": " + unknown);
-    return all;
-  }
-  const toml::table* table(const char* key) const {
-    const toml::node* node = root_.get(key);
-    if (node != nullptr && !node->is_table()) refuse(*node, std::string(key) + " must be a table: [" + key + "]");
-    return node == nullptr ? nullptr : node->as_table();
-  }
-  std::vector<int> ranks() const {
-    std::vector<int> numbers;
-    const toml::node* node = root_.get("ranks");
-    if (node == nullptr) return numbers;
-    const char* what = "ranks must be a list of whole numbers from 1 to 4096, such as [1, 2, 4]";
-    if (!node->is_array() || node->as_array()->empty()) refuse(*node, what);
-    for (const toml::node& item : *node->as_array()) {
-      const auto* number = item.as_integer();
-      if (number == nullptr || number->get() < 1 || number->get() > 4096) refuse(item, what);
-      numbers.push_back(static_cast<int>(number->get()));
-    }
-    std::ranges::sort(numbers);
-    return numbers;
-  }
-  const toml::table& root() const { return root_; }
+std::vector<TomlPlace> words_of(const TomlPlace& place) {
+  return place.items("a list of strings, such as [\"python3\", \"adapter.py\"]");
+}
 
- private:
-  const toml::table& root_;
-  std::string file_;
-};
+std::vector<std::string> command_of(const TomlPlace& place) {
+  std::vector<std::string> words;
+  for (const TomlPlace& word : words_of(place)) {
+    words.push_back(text_or_empty(word));
+    if (const std::string unknown = unknown_place(words.back()); !unknown.empty()) word.refuse(unknown);
+  }
+  if (words.front().empty()) place.refuse("begins with an empty word");
+  return words;
+}
 
 /// "adapter.py" of "tools/adapter.py".
 std::string name_of_program(const std::string& program) {
@@ -149,45 +99,39 @@ BackendSpec runtime_backend(const std::string& program, double timeout_seconds) 
 }
 
 BackendSpec parse_backend_file(const std::string& text, const std::filesystem::path& path) {
-  const toml::table root = parse_toml(text, path.string());
-  const Reader read(root, path.string());
-  read.expect_keys(root, kKeys);
-  const std::string expected = std::string("expected schema = \"") + kBackendSchema + "\"";
-  if (!root.contains("schema")) throw InputError(path.string() + ":1: no schema; " + expected);
-  if (read.text("schema", "") != kBackendSchema) read.refuse(*root.get("schema"), "another schema; " + expected);
+  const toml::table document = parse_toml(text, path.string());
+  const TomlPlace root(path.string(), document);
+  root.expect_only(kKeys);
+  root.expect_schema(kBackendSchema);
   BackendSpec spec;
   spec.given = path.string();
-  spec.argv = read.command("argv");
-  if (spec.argv.empty())
-    throw InputError(path.string() + ":1: no argv; expected a command, such as argv = [\"python3\", \"adapter.py\"]");
-  spec.name = read.text("name", name_of_program(spec.argv.front()));
-  spec.launcher = read.command("launcher");
-  if (root.contains("launcher_verbs")) {
-    const std::vector<std::string> verbs = read.words("launcher_verbs");
-    for (const std::string& verb : verbs)
-      if (!has(kVerbs, verb))
-        read.refuse(*root.get("launcher_verbs"), "no verb '" + verb + "'; expected one of " + join(kVerbs));
-    spec.launcher_verbs = {verbs.begin(), verbs.end()};
+  spec.argv = command_of(root["argv"]);
+  const auto name = root.find("name"), folder = root.find("folder");
+  spec.name = name ? name->text() : name_of_program(spec.argv.front());
+  if (const auto launcher = root.find("launcher")) spec.launcher = command_of(*launcher);
+  if (const auto verbs = root.find("launcher_verbs")) {
+    spec.launcher_verbs.clear();
+    for (const TomlPlace& verb : words_of(*verbs)) spec.launcher_verbs.insert(kVerbs[verb.one_of(kVerbs)]);
   }
   const std::filesystem::path here = std::filesystem::absolute(path).parent_path();
-  spec.folder = here / read.text("folder", "");
-  if (root.contains("waivers")) spec.waivers = (here / read.text("waivers", "")).lexically_normal();
-  spec.ranks = read.ranks();
-  if (const toml::table* variables = read.table("environment")) {
-    for (const auto& [key, value] : *variables) {
-      if (key.str().empty() || key.str().find_first_of(std::string_view("=\0", 2)) != std::string_view::npos)
-        read.refuse(value, "the name of a variable must not be empty, nor have '=' or a NUL byte");
-      if (!value.is_string() || value.as_string()->get().find('\0') != std::string::npos)
-        read.refuse(value, std::string(key.str()) + " must be a string without NUL bytes");
-      spec.environment.emplace(std::string(key.str()), value.as_string()->get());
+  spec.folder = here / (folder ? folder->text() : "");
+  if (const auto waivers = root.find("waivers")) spec.waivers = (here / waivers->text()).lexically_normal();
+  if (const auto ranks = root.find("ranks"))
+    for (const TomlPlace& number : ranks->items("a list of whole numbers from 1 to 4096, such as [1, 2, 4]"))
+      spec.ranks.push_back(number.small(1, 4096));
+  std::ranges::sort(spec.ranks);
+  if (const auto variables = root.find("environment"))
+    for (const auto& [key, value] : variables->members()) {
+      if (key.empty() || key.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
+        value.refuse("the name of a variable must not be empty, nor have '=' or a NUL byte");
+      spec.environment.emplace(key, text_or_empty(value));
     }
-  }
-  if (const toml::table* limits = read.table("timeouts")) {
-    read.expect_keys(*limits, kTimeouts);
-    for (const auto& [key, value] : *limits) {
-      const std::optional<double> number = value.value<double>();
-      if (!value.is_number() || !number || !(*number > 0) || *number > kLongest)
-        read.refuse(value, std::string(key.str()) + " must be a number of seconds above 0, at most 1000000");
+  if (const auto limits = root.find("timeouts")) {
+    limits->expect_only(kTimeouts);
+    for (const auto& [key, value] : limits->members()) {
+      const std::optional<double> number = value.node().value<double>();
+      if (!value.node().is_number() || !number || !(*number > 0) || *number > kLongest)
+        value.fail("a number of seconds above 0, at most 1000000");
       (key == "start" ? spec.start : key == "case" ? spec.one_case : spec.silence) = seconds(*number);
     }
   }

@@ -75,13 +75,16 @@ TEST(BackendFile, OtherBracesAreLeftToTheProgram) {
 TEST(BackendFile, ErrorsNameTheLine) {
   const std::string head = "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\n";
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"argv = [\"a\"]", "b.toml:1: no schema; expected schema = \"plumbline-backend/1\""},
-      {"\nschema = \"plumbline-backend/2\"", "b.toml:2: another schema; expected schema = \"plumbline-backend/1\""},
-      {"schema = \"plumbline-backend/1\"", "b.toml:1: no argv; expected a command"},
-      {"schema = \"plumbline-backend/1\"\nargv = \"python3 x.py\"", "b.toml:2: argv must be a list of strings"},
-      {"schema = \"plumbline-backend/1\"\nargv = []", "b.toml:2: argv must be a list of strings"},
-      {"schema = \"plumbline-backend/1\"\nargv = [\"\"]", "b.toml:2: argv begins with an empty word"},
-      {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n3]", "b.toml:3: argv must be a list of strings"},
+      {"argv = [\"a\"]", "b.toml:1: the key 'schema' is missing"},
+      {"\nschema = \"plumbline-backend/2\"",
+       "b.toml:2: schema: expected \"plumbline-backend/1\", not \"plumbline-backend/2\""},
+      {"schema = \"plumbline-backend/1\"", "b.toml:1: the key 'argv' is missing"},
+      {"schema = \"plumbline-backend/1\"\nargv = \"python3 x.py\"",
+       "b.toml:2: argv: expected a list of strings, such as"},
+      {"schema = \"plumbline-backend/1\"\nargv = []", "b.toml:2: argv: expected a list of strings, such as"},
+      {"schema = \"plumbline-backend/1\"\nargv = [\"\"]", "b.toml:2: argv: begins with an empty word"},
+      {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n3]",
+       "b.toml:3: argv: expected a string that is not empty, not 3"},
       {"schema = \"plumbline-backend/1\"\nargv = [\"a\",\n\"--rank={rank}\"]",
        "b.toml:3: argv: '{rank}' is unknown; expected one of {verb}, {job}, {out}, {np}"},
       {head + "launcher = [\"mpirun\", \"{np}{NP}\"]",
@@ -89,21 +92,24 @@ TEST(BackendFile, ErrorsNameTheLine) {
       {head + "argv = [\"b\"]", "b.toml:3: not TOML: "},
       {head + "name = ", "b.toml:3: not TOML: "},
       {head + "[\n[timeouts]", "b.toml:3: not TOML: "},
-      {head + "nam = \"x\"", "b.toml:3: 'nam' is unknown; expected one of schema, name, argv"},
-      {head + "name = 3", "b.toml:3: name must be a string"},
-      {head + "launcher_verbs = [\"go\"]", "b.toml:3: no verb 'go'; expected one of describe, plan, run"},
-      {head + "ranks = 4", "b.toml:3: ranks must be a list of whole numbers from 1 to 4096"},
-      {head + "ranks = [0]", "b.toml:3: ranks must be a list"},
-      {head + "ranks = [1.5]", "b.toml:3: ranks must be a list"},
-      {head + "environment = 3", "b.toml:3: environment must be a table"},
-      {head + "[environment]\nA = 3", "b.toml:4: A must be a string"},
-      {head + "[environment]\nA = \"x\\u0000y\"", "b.toml:4: A must be a string without NUL bytes"},
-      {head + "[environment]\n\"A=B\" = \"c\"", "b.toml:4: the name of a variable must not be empty, nor have '='"},
+      {head + "nam = \"x\"", "b.toml:3: no key 'nam' is known; nearest: name, "},
+      {head + "name = 3", "b.toml:3: name: expected a string that is not empty, not 3"},
+      {head + "launcher_verbs = [\"go\"]",
+       "b.toml:3: launcher_verbs: 'go' is unknown; expected one of describe, plan, run"},
+      {head + "ranks = 4",
+       "b.toml:3: ranks: expected a list of whole numbers from 1 to 4096, such as [1, 2, 4], not 4"},
+      {head + "ranks = [0]", "b.toml:3: ranks: expected a whole number from 1 to 4096, not 0"},
+      {head + "ranks = [1.5]", "b.toml:3: ranks: expected a whole number from 1 to 4096, not 1.5"},
+      {head + "environment = 3", "b.toml:3: environment: expected a table, not 3"},
+      {head + "[environment]\nA = 3", "b.toml:4: A: expected a string"},
+      {head + "[environment]\nA = \"x\\u0000y\"", "b.toml:4: A: has a NUL byte"},
+      {head + "[environment]\n\"A=B\" = \"c\"",
+       "b.toml:4: A=B: the name of a variable must not be empty, nor have '='"},
       {head + "[environment]\n\"\" = \"c\"", "b.toml:4: the name of a variable must not be empty"},
-      {head + "[timeouts]\nrun = 3", "b.toml:4: 'run' is unknown; expected one of start, case, silence"},
-      {head + "[timeouts]\ncase = 0", "b.toml:4: case must be a number of seconds above 0"},
-      {head + "[timeouts]\ncase = nan", "b.toml:4: case must be a number of seconds above 0"},
-      {head + "[timeouts]\ncase = \"3\"", "b.toml:4: case must be a number of seconds above 0"},
+      {head + "[timeouts]\nrun = 3", "b.toml:4: timeouts: no key 'run' is known; expected one of start, case, silence"},
+      {head + "[timeouts]\ncase = 0", "b.toml:4: case: expected a number of seconds above 0"},
+      {head + "[timeouts]\ncase = nan", "b.toml:4: case: expected a number of seconds above 0"},
+      {head + "[timeouts]\ncase = \"3\"", "b.toml:4: case: expected a number of seconds above 0"},
   };
   for (const auto& [text, expected] : wrong) {
     testing::expect_line(testing::refusal([&] { parse_backend_file(text, "b.toml"); }), expected);
@@ -120,7 +126,8 @@ TEST(BackendFile, AKeyHasAtMost32Parts) {
   const auto refused = [](const std::string& text) {
     return testing::refusal([&] { parse_backend_file("\n" + text, "b.toml"); });
   };
-  const std::string deep = "b.toml:2: a key has more than 32 parts; a.b.c has 3", unknown = "b.toml:2: 'a' is unknown";
+  const std::string deep = "b.toml:2: a key has more than 32 parts; a.b.c has 3",
+                    unknown = "b.toml:2: no key 'a' is known";
   EXPECT_EQ(refused(parts(1000000, "a") + " = 1"), deep);
   EXPECT_EQ(refused("[" + parts(1000000, "a") + "]"), deep);
   EXPECT_EQ(refused("x = {" + parts(33, "'a'") + " = 1}"), deep);
@@ -153,7 +160,7 @@ TEST(BackendFile, OtherCharactersThanAscii) {
     EXPECT_EQ(argv("'" + letter + "', \"" + letter + "\\\\\""), (Words{letter, letter + "\\"}));
     EXPECT_EQ(argv("'''" + letter + "\\\n" + letter + "'''"), (Words{letter + "\\\n" + letter}));
     EXPECT_EQ(argv("\"\"\"a \\\n  \n " + letter + "\"\"\""), (Words{"a " + letter}));
-    testing::expect_line(refused("'" + letter + "' = 1"), "b.toml:1: '" + letter + "' is unknown");
+    testing::expect_line(refused("'" + letter + "' = 1"), "b.toml:1: no key '" + letter + "' is known");
   }
 }
 

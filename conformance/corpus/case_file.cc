@@ -257,8 +257,8 @@ void check(const TomlPlace& place, const reference::Case& c) {
     place["whole_gradients"].refuse(
         "goes with inputs that are given whole; divided and gradient_microbatches divide them");
   if (c.whole_gradients && c.truth == reference::Truth::SameOrder)
-    place["truth"].refuse(
-        "with whole_gradients the order of the sum over micro-batches is free; expected exact or bounded");
+    place["whole_gradients"].refuse(
+        "the order of the sum over micro-batches is free; expected truth = \"bounded\", or a model exact-...");
   if (c.whole_gradients && c.replicas > 1)
     place["whole_gradients"].refuse("each of several replicas has the gradients of its own micro-batches");
   if (c.divided && c.loss.reduction == reference::Reduction::BatchMean)
@@ -281,8 +281,10 @@ reference::Case case_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   c.id = id_of(place["id"]);
   c.title = one_line_of(place["title"]);
   c.why = one_line_of(place["why"]);
-  c.truth = static_cast<reference::Truth>(place["truth"].one_of(reference::kTruthWords));
   c.model = models::model_names()[place["model"].one_of(models::model_names())];
+  c.truth = models::is_exact_model(c.model) ? reference::Truth::Exact : reference::Truth::SameOrder;
+  if (const auto truth = place.find("truth"))
+    c.truth = static_cast<reference::Truth>(truth->one_of(reference::kTruthWords));
   if (const auto dtype = place.find("dtype"))
     c.dtype = static_cast<reference::Dtype>(dtype->one_of(reference::kDtypeWords));
   if (const auto rows = place.find("rows")) c.rows = rows->small(1, kMostRows);

@@ -6,14 +6,14 @@
 //   id = "my-uneven"
 //   title = "eight layers, 11 rows over 4 micro-batches"
 //   why = "the last micro-batch taken for as large as the first"
-//   truth = "same-order"
 //   model = "mlp"
 //   loss = {kind = "mse", reduction = "mean"}
 //   rows = 11
 //
 // The keys are the fields of reference::Case (reference/case.h) under their names; those above are required, except
-// `rows`. Step kinds, loss kinds and optimizers have the names of case.json (INTERPRETING.md). A step is a name or,
-// with details, a table; `repeat_steps` repeats the whole list. `schedule` names a CSV in the file's table [schedules].
+// `rows`. `truth` is exact by default for models exact-..., same-order for others. Step kinds, loss kinds and
+// optimizers have the names of case.json (INTERPRETING.md). A step is a name or, with details, a table; `repeat_steps`
+// repeats the whole list. `schedule` names a CSV in the file's table [schedules].
 #pragma once
 
 #include <filesystem>

@@ -167,7 +167,7 @@ TEST(CaseFile, GivenBatches) {
   EXPECT_NE(refused("whole_gradients = true\n").find("goes with input_gradients = true"), std::string::npos);
   EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\ndivided = true\n").find("given whole"),
             std::string::npos);
-  EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\n").find("expected exact or bounded"),
+  EXPECT_NE(refused("input_gradients = true\nwhole_gradients = true\n").find("expected truth = \"bounded\""),
             std::string::npos);
 }
 
@@ -206,6 +206,8 @@ TEST(CaseFile, EveryWordHasItsMeaning) {
   };
   using enum reference::Truth;
   EXPECT_EQ(read_with("same-order", "bounded").truth, Bounded);
+  EXPECT_EQ(read_with("truth = \"same-order\"\n", "").truth, SameOrder);
+  EXPECT_EQ(read_with("truth = \"same-order\"\nmodel = \"", "model = \"exact-").truth, Exact);
   for (const auto& [word, kind] : {std::pair{"sum", reference::LossKind::Sum},
                                    {"mse", reference::LossKind::Mse},
                                    {"cross-entropy", reference::LossKind::CrossEntropy},

@@ -229,9 +229,9 @@ class Numbers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             cases = Path(folder) / 'conformance/corpus/cases'
             cases.mkdir(parents=True)
-            for name, truths in {'a': ['bounded', 'exact'], 'b': ['exact']}.items():
-                (cases / f'{name}.toml').write_text(''.join(f'[[case]]\ntruth = "{truth}"\n' for truth in truths))
-            self.assertEqual(list(results.truths(Path(folder)).items()), [('exact', 2), ('bounded', 1)])
+            (cases / 'a.toml').write_text('[[case]]\nmodel = "mlp"\ntruth = "bounded"\n[[case]]\nmodel = "exact-mlp"\n')
+            (cases / 'b.toml').write_text('[[case]]\nmodel = "exact-mlp"\ntruth = "exact"\n' + '[[case]]\nmodel = "mlp"\n' * 3)
+            self.assertEqual(list(results.truths(Path(folder)).items()), [('same-order', 3), ('exact', 2), ('bounded', 1)])
 
     def test_the_picture_shows_every_number_and_is_low_enough(self):
         picture = ElementTree.fromstring(frameworks.svg(ENGINES, HALL))

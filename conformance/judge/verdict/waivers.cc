@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <span>
 
 #include "conformance/protocol/device_kind.h"
@@ -125,7 +126,8 @@ std::string link_of(const TomlPlace& place) {
   return link;
 }
 
-Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_ids) {
+Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_ids,
+                 const std::optional<std::chrono::year_month_day>& expires_of_file) {
   place.expect_only({"case", "schedule", "when", "expect", "race", "says", "link", "reason", "expires"});
   Waiver waiver;
   waiver.where = place.where();
@@ -141,7 +143,8 @@ Waiver waiver_of(const TomlPlace& place, const std::vector<std::string>& case_id
   if (const auto says = place.find("says")) waiver.says_globs = patterns_of(*says);
   waiver.link = link_of(place["link"]);
   waiver.reason = one_line(place["reason"].text());
-  waiver.expires = date_of(place["expires"]);
+  const bool has_own = place.find("expires") || !expires_of_file;
+  waiver.expires = has_own ? date_of(place["expires"]) : *expires_of_file;
   return waiver;
 }
 
@@ -268,12 +271,14 @@ std::vector<Waiver> read_waivers(const std::filesystem::path& path, const std::v
   const std::string file = path.string();
   const toml::table document = parse_toml(read_file(path), file);
   const TomlPlace root(file, document);
-  root.expect_only({"schema", "waiver"});
+  root.expect_only({"schema", "expires", "waiver"});
   root.expect_schema(kWaiversSchema);
+  std::optional<std::chrono::year_month_day> expires;
+  if (const auto date = root.find("expires")) expires = date_of(*date);
   std::vector<Waiver> waivers;
   if (const auto list = root.find("waiver"))
     for (const TomlPlace& place : list->items("a list of tables: [[waiver]]"))
-      waivers.push_back(waiver_of(place, case_ids));
+      waivers.push_back(waiver_of(place, case_ids, expires));
   return waivers;
 }
 

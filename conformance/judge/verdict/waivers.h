@@ -7,6 +7,7 @@
 // waiver still matches a verdict.
 //
 //   schema = "plumbline-waivers/1"
+//   expires = 2027-03-01             # the last day, in UTC, on which the waivers hold that do not say it themselves
 //   [[waiver]]
 //   case = "tied-*"                  # a shell pattern that a case of the corpus must match, or a list of patterns
 //   schedule = ["zb-*", "gpipe"]     # a shell pattern or a list of patterns; default: every schedule
@@ -16,7 +17,7 @@
 //   says = "*got -3.25*"             # a shell pattern for the sentence of the finding, or a list of patterns
 //   link = "https://..."             # where it is discussed; required
 //   reason = "one sentence"
-//   expires = 2027-03-01             # the last day on which the waiver holds, in UTC
+//   expires = 2027-01-01             # another last day; required where the file has none
 //
 // `says` separates causes that show in the same runs: when one of them is mended, the sentence changes, and the failure
 // is no longer the expected one. Default: any sentence.

@@ -157,6 +157,14 @@ TEST(Waivers, PastItsDateAWaiverIsItselfAFailure) {
             Status::Pass);
 }
 
+TEST(Waivers, TheDateOfTheFileHoldsForWaiversWithoutOne) {
+  const auto expires = [](const std::string& text) { return waivers(text).all().front().expires; };
+  std::string text = waiver_text("\n\n", "\nexpires = 2026-12-31\n");
+  EXPECT_EQ(expires(text), 2026y / 11 / 22);
+  text.erase(text.rfind("expires"));
+  EXPECT_EQ(expires(text), 2026y / 12 / 31);
+}
+
 TEST(Waivers, OneThatMatchesNothingIsListed) {
   Waivers some = waivers(waiver_text());
   Verdict other = unwaived(Status::Pass);
@@ -186,7 +194,7 @@ TEST(Waivers, AreReadStrictly) {
       {"", ":1: the key 'schema' is missing"},
       {"schema = \"plumbline-waivers/1\"\nwaiver = 3\n", ":2: waiver: expected a list of tables: [[waiver]], not 3"},
       {"schema = \"plumbline-waivers/1\"\n[[waivers]]\n",
-       ":2: no key 'waivers' is known; expected one of schema, waiver"},
+       ":2: no key 'waivers' is known; expected one of schema, expires, waiver"},
       {waiver_text("case = \"tied-*\"\n", ""), ":3: waiver: the key 'case' is missing"},
       {waiver_text("tied-*", "nonesuch-*"), ":4: case: no case of the corpus matches 'nonesuch-*'"},
       {waiver_text("\"tied-*\"", "3"), ":4: case: expected a string that is not empty, not 3"},
@@ -215,6 +223,7 @@ TEST(Waivers, AreReadStrictly) {
       {waiver_text("expires = 2026-11-22\n", ""), ":3: waiver: the key 'expires' is missing"},
       {waiver_text("2026-11-22", "\"2026-11-22\""), ":10: expires: expected a date without quotes"},
       {waiver_text("2026-11-22", "2026-02-30"), ":10: not TOML"},
+      {waiver_text("\n\n", "\nexpires = 2026\n"), ":2: expires: expected a date without quotes"},
   };
   for (const auto& [text, expected] : files) {
     testing::expect_line(testing::refusal([&] { waivers(text); }), "", "w.toml" + expected);

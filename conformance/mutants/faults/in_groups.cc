@@ -2,8 +2,7 @@
 #include <map>
 #include <memory>
 
-#include "conformance/mutants/hooked_stage.h"
-#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/stage_mutant.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -38,30 +37,26 @@ std::function<void(int, Tensors&)> those_before(const FaultSite& site, int stage
   };
 }
 
-Mutant in_group(std::string name, std::string what, std::function<StageHooks(const FaultSite& site, int stage)> hooks) {
-  return {std::move(name),
-          std::move(what),
-          [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(site, [site, hooks](int stage, const split::StageState&) { return hooks(site, stage); });
-          },
-          {need::groups, need::several_microbatches}};
-}
-
 }  // namespace
 
 std::vector<Mutant> mutants_in_groups() {
+  const std::vector<Need> needs = {need::groups, need::several_microbatches};
   return {
-      in_group(
+      stage_mutant(
           "group-backward-of-another-microbatch",
           "The backward of a group begins with the gradients of the stage's backward before.",
-          [](const FaultSite& site, int stage) { return StageHooks{.root_grads = those_before(site, stage, false)}; }),
-      in_group("group-forward-of-another-microbatch",
-               "The forward of a group gets the inputs of the stage's forward before.",
-               [](const FaultSite& site, int stage) { return StageHooks{.inputs = those_before(site, stage, true)}; }),
-      in_group(
+          [](const FaultSite& site, int stage) { return StageHooks{.root_grads = those_before(site, stage, false)}; },
+          needs),
+      stage_mutant(
+          "group-forward-of-another-microbatch",
+          "The forward of a group gets the inputs of the stage's forward before.",
+          [](const FaultSite& site, int stage) { return StageHooks{.inputs = those_before(site, stage, true)}; },
+          needs),
+      stage_mutant(
           "group-returns-another-gradient",
           "The backward of a group sends the gradient of the stage's backward before.",
-          [](const FaultSite& site, int stage) { return StageHooks{.input_grads = those_before(site, stage, false)}; }),
+          [](const FaultSite& site, int stage) { return StageHooks{.input_grads = those_before(site, stage, false)}; },
+          needs),
   };
 }
 

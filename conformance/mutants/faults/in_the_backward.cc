@@ -7,20 +7,13 @@
 
 #include <algorithm>
 
-#include "conformance/mutants/hooked_stage.h"
-#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/stage_mutant.h"
 
 namespace plumbline::conformance {
 namespace {
 
-using MakeHooks = std::function<StageHooks(const FaultSite& site, int stage)>;
-
-Mutant backward(std::string name, std::string what, MakeHooks hooks, std::vector<Need> needs = {need::training}) {
-  return {std::move(name), std::move(what),
-          [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(site, [site, hooks](int stage, const split::StageState&) { return hooks(site, stage); });
-          },
-          std::move(needs)};
+Mutant backward(std::string name, std::string what, MakeStageHooks hooks, std::vector<Need> needs = {need::training}) {
+  return stage_mutant(std::move(name), std::move(what), std::move(hooks), std::move(needs));
 }
 
 template <class Change>

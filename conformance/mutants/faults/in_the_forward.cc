@@ -8,23 +8,12 @@
 #include <algorithm>
 #include <map>
 
-#include "conformance/mutants/hooked_stage.h"
-#include "conformance/mutants/mutants.h"
+#include "conformance/mutants/options_mutant.h"
 #include "conformance/mutants/same_bytes.h"
+#include "conformance/mutants/stage_mutant.h"
 
 namespace plumbline::conformance {
 namespace {
-
-using MakeForwardHooks = std::function<StageHooks(const FaultSite& site, int stage, const split::StageState& state)>;
-
-Mutant in_a_stage(std::string name, std::string what, MakeForwardHooks hooks, std::vector<Need> needs = {}) {
-  return {std::move(name), std::move(what),
-          [hooks = std::move(hooks)](const FaultSite& site) {
-            return stage_fault(
-                site, [site, hooks](int stage, const split::StageState& state) { return hooks(site, stage, state); });
-          },
-          std::move(needs)};
-}
 
 using MakeStage = std::function<std::unique_ptr<engine::StageRunner>(
     const FaultSite& site, int stage, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner)>;
@@ -99,115 +88,90 @@ class OtherSeed : public engine::ForwardingRunner {
   FaultSite site_;
 };
 
-Mutant with_options(std::string name, std::string what,
-                    std::function<bool(const FaultSite&, engine::EngineOptions&)> change, std::vector<Need> needs) {
-  return {std::move(name), std::move(what),
-          [change = std::move(change)](const FaultSite& site) {
-            Fault fault;
-            fault.options = [site, change](engine::EngineOptions& options) {
-              if (change(site, options)) site.happens();
-            };
-            return fault;
-          },
-          std::move(needs)};
+constexpr int kEveryStage = -1;
+
+/// Replaces each output of stage `of` by `change` of it.
+Mutant output_mutant(std::string name, std::string what, int of, at::Tensor (*change)(const at::Tensor& output),
+                     std::vector<Need> needs = {}) {
+  return stage_mutant(
+      std::move(name), std::move(what),
+      [of, change](const FaultSite&, int stage) {
+        if (of != kEveryStage && of != stage) return StageHooks{};
+        return StageHooks{.outputs = [change](int, Tensors& outputs) {
+          for (at::Tensor& output : outputs)
+            if (output.defined()) output = change(output);
+        }};
+      },
+      std::move(needs));
 }
 
 }  // namespace
 
 std::vector<Mutant> mutants_in_the_forward() {
   return {
-      in_a_stage("activation-scaled", "The outputs of stage 1 are scaled by 1.001.",
-                 [](const FaultSite&, int stage, const split::StageState&) {
-                   if (stage != 1) return StageHooks{};
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     for (at::Tensor& output : outputs)
-                       if (is_floating(output)) output = at::mul(output, 1.001);
-                   }};
-                 }),
-      in_a_stage("activation-in-bf16", "The outputs of stage 0 are rounded to bf16.",
-                 [](const FaultSite&, int stage, const split::StageState&) {
-                   if (stage != 0) return StageHooks{};
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     for (at::Tensor& output : outputs)
-                       if (is_floating(output)) output = output.to(at::kBFloat16).to(output.scalar_type());
-                   }};
-                 },
-                 {need::float32}),
-      in_a_stage("output-detached", "The outputs of stage 1 are detached: no gradient flows through them.",
-                 [](const FaultSite&, int stage, const split::StageState&) {
-                   if (stage != 1) return StageHooks{};
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     for (at::Tensor& output : outputs)
-                       if (output.defined()) output = output.detach();
-                   }};
-                 },
-                 {need::training}),
-      in_a_stage("input-detached", "Stage 1 uses its inputs detached: it returns no gradients.",
-                 [](const FaultSite&, int stage, const split::StageState&) {
-                   if (stage != 1) return StageHooks{};
-                   return StageHooks{.inputs = [](int, Tensors& inputs) {
-                     for (at::Tensor& input : inputs)
-                       if (input.defined()) input = input.detach();
-                   }};
-                 },
-                 {need::training}),
-      in_a_stage("input-of-previous-microbatch", "Stage 1 uses the inputs of the previous micro-batch.",
-                 [](const FaultSite&, int stage, const split::StageState&) {
-                   if (stage != 1) return StageHooks{};
-                   return StageHooks{.inputs = [last = Tensors()](int, Tensors& inputs) mutable {
-                     const Tensors mine = inputs;
-                     for (size_t i = 0; i < last.size(); ++i)
-                       if (last[i].defined() && mine[i].defined() && last[i].sizes() == mine[i].sizes())
-                         inputs[i] = last[i];
-                     last = mine;
-                   }};
-                 },
-                 {need::several_microbatches}),
-      in_a_stage("inputs-exchanged", "A stage with two inputs of the same shape exchanges them.",
-                 [](const FaultSite&, int, const split::StageState&) {
-                   return StageHooks{.inputs = [](int, Tensors& inputs) {
-                     if (inputs.size() > 1 && is_floating(inputs[0]) && is_floating(inputs[1]) &&
-                         inputs[0].sizes() == inputs[1].sizes())
-                       std::swap(inputs[0], inputs[1]);
-                   }};
-                 }),
-      in_a_stage("outputs-exchanged", "A stage with two outputs of the same shape exchanges them.",
-                 [](const FaultSite&, int, const split::StageState&) {
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     if (outputs.size() > 1 && is_floating(outputs[0]) && is_floating(outputs[1]) &&
-                         outputs[0].sizes() == outputs[1].sizes())
-                       std::swap(outputs[0], outputs[1]);
-                   }};
-                 }),
-      in_a_stage("last-row-of-output-zero", "The last row of stage 0's outputs is zero.",
-                 [](const FaultSite&, int stage, const split::StageState&) {
-                   if (stage != 0) return StageHooks{};
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     for (at::Tensor& output : outputs) {
-                       if (!is_floating(output) || output.dim() == 0) continue;
-                       at::Tensor mask = at::ones_like(output.detach());
-                       mask.select(0, -1).zero_();
-                       output = at::mul(output, mask);
-                     }
-                   }};
-                 }),
-      in_a_stage("conjugated-output-as-memory",
-                 "A conjugated output is passed on as the memory that it views, which is not conjugated.",
-                 [](const FaultSite&, int, const split::StageState&) {
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     for (at::Tensor& output : outputs)
-                       if (output.defined() && output.is_conj()) output = at::conj(output);
-                   }};
-                 },
-                 {need::conjugated_numbers}),
-      in_a_stage("imaginary-part-lost", "A complex output loses its imaginary part.",
-                 [](const FaultSite&, int, const split::StageState&) {
-                   return StageHooks{.outputs = [](int, Tensors& outputs) {
-                     for (at::Tensor& output : outputs)
-                       if (output.defined() && output.is_complex()) output = at::real(output).to(output.scalar_type());
-                   }};
-                 },
-                 {need::complex_numbers}),
+      output_mutant(
+          "activation-scaled", "The outputs of stage 1 are scaled by 1.001.", 1,
+          [](const at::Tensor& output) { return output.is_floating_point() ? at::mul(output, 1.001) : output; }),
+      output_mutant("activation-in-bf16", "The outputs of stage 0 are rounded to bf16.", 0,
+                    [](const at::Tensor& output) {
+                      return output.is_floating_point() ? output.to(at::kBFloat16).to(output.scalar_type()) : output;
+                    },
+                    {need::float32}),
+      output_mutant("output-detached", "The outputs of stage 1 are detached: no gradient flows through them.", 1,
+                    [](const at::Tensor& output) { return output.detach(); }, {need::training}),
+      stage_mutant("input-detached", "Stage 1 uses its inputs detached: it returns no gradients.",
+                   [](const FaultSite&, int stage) {
+                     if (stage != 1) return StageHooks{};
+                     return StageHooks{.inputs = [](int, Tensors& inputs) {
+                       for (at::Tensor& input : inputs)
+                         if (input.defined()) input = input.detach();
+                     }};
+                   },
+                   {need::training}),
+      stage_mutant("input-of-previous-microbatch", "Stage 1 uses the inputs of the previous micro-batch.",
+                   [](const FaultSite&, int stage) {
+                     if (stage != 1) return StageHooks{};
+                     return StageHooks{.inputs = [last = Tensors()](int, Tensors& inputs) mutable {
+                       const Tensors mine = inputs;
+                       for (size_t i = 0; i < last.size(); ++i)
+                         if (last[i].defined() && mine[i].defined() && last[i].sizes() == mine[i].sizes())
+                           inputs[i] = last[i];
+                       last = mine;
+                     }};
+                   },
+                   {need::several_microbatches}),
+      stage_mutant("inputs-exchanged", "A stage with two inputs of the same shape exchanges them.",
+                   [](const FaultSite&, int) {
+                     return StageHooks{.inputs = [](int, Tensors& inputs) {
+                       if (inputs.size() > 1 && is_floating(inputs[0]) && is_floating(inputs[1]) &&
+                           inputs[0].sizes() == inputs[1].sizes())
+                         std::swap(inputs[0], inputs[1]);
+                     }};
+                   }),
+      stage_mutant("outputs-exchanged", "A stage with two outputs of the same shape exchanges them.",
+                   [](const FaultSite&, int) {
+                     return StageHooks{.outputs = [](int, Tensors& outputs) {
+                       if (outputs.size() > 1 && is_floating(outputs[0]) && is_floating(outputs[1]) &&
+                           outputs[0].sizes() == outputs[1].sizes())
+                         std::swap(outputs[0], outputs[1]);
+                     }};
+                   }),
+      output_mutant("last-row-of-output-zero", "The last row of stage 0's outputs is zero.", 0,
+                    [](const at::Tensor& output) {
+                      if (!output.is_floating_point() || output.dim() == 0) return output;
+                      at::Tensor mask = at::ones_like(output.detach());
+                      mask.select(0, -1).zero_();
+                      return at::mul(output, mask);
+                    }),
+      output_mutant("conjugated-output-as-memory",
+                    "A conjugated output is passed on as the memory that it views, which is not conjugated.",
+                    kEveryStage, [](const at::Tensor& output) { return output.is_conj() ? at::conj(output) : output; },
+                    {need::conjugated_numbers}),
+      output_mutant("imaginary-part-lost", "A complex output loses its imaginary part.", kEveryStage,
+                    [](const at::Tensor& output) {
+                      return output.is_complex() ? at::real(output).to(output.scalar_type()) : output;
+                    },
+                    {need::complex_numbers}),
       in_place_of_a_stage(
           "buffers-updated-twice", "Each forward runs twice, and so do its updates of buffers.",
           [](const FaultSite& site, int, const split::StageState& state, std::unique_ptr<engine::StageRunner> inner) {
@@ -226,15 +190,19 @@ std::vector<Mutant> mutants_in_the_forward() {
             return std::make_unique<OtherSeed>(std::move(inner), site);
           },
           {need::random_layers, need::several_microbatches}),
-      with_options("seed-by-rank", "Every rank seeds its random layers differently.",
-                   [](const FaultSite& site, engine::EngineOptions& options) {
-                     options.seed += static_cast<uint64_t>(site.rank);
-                     return site.rank > 0;
-                   },
-                   {need::random_layers}),
-      with_options("one-mask-for-all-stages", "Random layers are seeded by the micro-batch alone.",
-                   [](const FaultSite&, engine::EngineOptions& options) { return options.seed_by_microbatch = true; },
-                   {need::random_layers}),
+      {"seed-by-rank",
+       "Every rank seeds its random layers differently.",
+       [](const FaultSite& site) {
+         Fault fault;
+         fault.options = [site](engine::EngineOptions& options) {
+           options.seed += static_cast<uint64_t>(site.rank);
+           if (site.rank > 0) site.happens();
+         };
+         return fault;
+       },
+       {need::random_layers}},
+      options_mutant("one-mask-for-all-stages", "Random layers are seeded by the micro-batch alone.",
+                     [](engine::EngineOptions& options) { options.seed_by_microbatch = true; }, {need::random_layers}),
   };
 }
 

@@ -39,6 +39,27 @@ void set_values(const reference::CaseSubject& subject, const std::vector<at::Ten
   for (size_t i = 0; i < parameters.size(); ++i) parameters[i].second.detach().copy_(values[i]);
 }
 
+/// Replaces every gradient by `change` of it.
+void replace_gradients(const reference::CaseSubject& subject,
+                       const std::function<at::Tensor(const at::Tensor& grad)>& change) {
+  for (const auto& [name, parameter] : subject.parameters())
+    if (parameter.grad().defined()) parameter.mutable_grad() = change(parameter.grad());
+}
+
+void divide_gradients(const reference::CaseSubject& subject, int microbatches) {
+  replace_gradients(subject, [&](const at::Tensor& grad) { return at::div(grad, microbatches); });
+}
+
+/// Calls `change` after each evaluation.
+StepHooks after_evaluation(const FaultSite& site, std::function<void(reference::CaseSubject& inner)> change) {
+  return {.evaluate = [site, change = std::move(change)](reference::CaseSubject& inner, int step,
+                                                         const models::Batch& batch) {
+    inner.evaluate(step, batch);
+    if (has_gradients(inner)) site.happens();
+    change(inner);
+  }};
+}
+
 /// Changes every parameter that has a gradient before each zero_grad, that is, right after the optimizer.
 StepHooks after_update(
     const FaultSite& site,
@@ -102,9 +123,7 @@ std::vector<Mutant> mutants_in_the_steps() {
             [](const FaultSite& site) {
               return StepHooks{.train = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
                 if (has_gradients(inner)) site.happens();
-                for (const auto& [name, parameter] : inner.parameters())
-                  if (parameter.grad().defined())
-                    parameter.mutable_grad() = at::div(parameter.grad(), site.microbatches());
+                divide_gradients(inner, site.microbatches());
                 inner.train(step, batch);
               }};
             },
@@ -120,32 +139,21 @@ std::vector<Mutant> mutants_in_the_steps() {
             {need::training}),
       steps("evaluation-clears-gradients", "An evaluation clears the gradients.",
             [](const FaultSite& site) {
-              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
-                inner.evaluate(step, batch);
-                if (has_gradients(inner)) site.happens();
-                inner.zero_grad();
-              }};
+              return after_evaluation(site, [](reference::CaseSubject& inner) { inner.zero_grad(); });
             },
             {need::evaluation_after_training}),
       steps("evaluation-doubles-gradients", "An evaluation adds every gradient to itself.",
             [](const FaultSite& site) {
-              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
-                inner.evaluate(step, batch);
-                if (has_gradients(inner)) site.happens();
-                for (const auto& [name, parameter] : inner.parameters())
-                  if (parameter.grad().defined()) parameter.mutable_grad() = at::mul(parameter.grad(), 2);
-              }};
+              return after_evaluation(site, [](reference::CaseSubject& inner) {
+                replace_gradients(inner, [](const at::Tensor& grad) { return at::mul(grad, 2); });
+              });
             },
             {need::evaluation_after_training}),
       steps("evaluation-divides-gradients", "An evaluation divides the gradients by the number of micro-batches.",
             [](const FaultSite& site) {
-              return StepHooks{.evaluate = [site](reference::CaseSubject& inner, int step, const models::Batch& batch) {
-                inner.evaluate(step, batch);
-                if (has_gradients(inner)) site.happens();
-                for (const auto& [name, parameter] : inner.parameters())
-                  if (parameter.grad().defined())
-                    parameter.mutable_grad() = at::div(parameter.grad(), site.microbatches());
-              }};
+              return after_evaluation(site, [count = site.microbatches()](reference::CaseSubject& inner) {
+                divide_gradients(inner, count);
+              });
             },
             {need::evaluation_after_training, need::several_microbatches}),
       steps("evaluation-with-first-statistics", "Every evaluation reads the buffers as the first one found them.",

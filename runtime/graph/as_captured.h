@@ -1,6 +1,9 @@
 // Whether tensors given to a graph are as those with which it was captured.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "runtime/graph/graph.h"
 
 namespace plumbline::graph {
@@ -10,11 +13,8 @@ inline bool is_as_captured(const at::Tensor& tensor, const Value& value) {
   return tensor.defined() && tensor.scalar_type() == value.dtype && tensor.sizes() == value.sizes;
 }
 
-/// The first attribute that the graph uses and that holds no tensor; null if all of them hold one.
-inline const Attribute* unbound_attribute(const Graph& graph) {
-  for (const Attribute& attribute : graph.attributes)
-    if (attribute.value != kNoValue && !attribute.tensor.defined()) return &attribute;
-  return nullptr;
-}
+/// Why the graph cannot run with `inputs`, in one line: they are not as captured, or an attribute that it uses holds no
+/// tensor. Empty if it can.
+std::string why_not_runnable(const Graph& graph, const std::vector<at::Tensor>& inputs);
 
 }  // namespace plumbline::graph

@@ -5,6 +5,11 @@
 
 namespace plumbline::schedule {
 
+std::string describe_position(const Schedule& schedule, const Place& place) {
+  return "rank " + std::to_string(place.rank) + ", position " + std::to_string(place.position) + " (" +
+         to_string(schedule.ranks[place.rank][place.position]) + ")";
+}
+
 std::vector<int> stages_of_rank(const Schedule& schedule, int rank) {
   std::vector<int> stages;
   for (int stage = 0; stage < schedule.stages; ++stage) {

@@ -48,6 +48,9 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+/// "rank 1, position 4 (1B0)". The action must exist.
+std::string describe_position(const Schedule& schedule, const Place& place);
+
 /// The stages that `rank` holds (of any replica), ascending, each once.
 std::vector<int> stages_of_rank(const Schedule& schedule, int rank);
 

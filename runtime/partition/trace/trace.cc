@@ -20,21 +20,12 @@ namespace plumbline::partition {
 namespace {
 
 void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
-  if (inputs.size() != graph.inputs.size())
-    throw InputError("trace: the graph takes " + std::to_string(graph.inputs.size()) + " inputs, got " +
-                     std::to_string(inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const graph::Value& captured = graph.values[graph.inputs[i].value];
-    const std::string input = "trace: input \"" + graph.inputs[i].name + "\" ";
-    if (captured.kind != graph::ValueKind::Tensor)
-      throw InputError(
-          input + "is a number, which a joint graph would freeze; give a tensor, or write the number into the model");
-    if (!graph::is_as_captured(inputs[i], captured))
-      throw InputError(input + "is to be as captured, " + graph::describe(captured.dtype, captured.sizes) + ", got " +
-                       (inputs[i].defined() ? graph::describe(inputs[i]) : "none"));
-  }
-  if (const graph::Attribute* unbound = graph::unbound_attribute(graph))
-    throw InputError("trace: \"" + unbound->name + "\" is bound to no tensor");
+  for (const graph::GraphInput& input : graph.inputs)
+    if (graph.values[input.value].kind != graph::ValueKind::Tensor)
+      throw InputError("trace: input \"" + input.name +
+                       "\" is a number, which a joint graph would freeze; give a tensor, or write the number into the "
+                       "model");
+  if (const std::string why = graph::why_not_runnable(graph, inputs); !why.empty()) throw InputError("trace: " + why);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     for (const graph::Argument& argument : graph.nodes[i].arguments)
       if (argument.constant.isGenerator())

@@ -302,9 +302,4 @@ Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionInd
   return Player(schedule, graph, index, sends).play();
 }
 
-std::string describe_position(const Schedule& schedule, const Place& step) {
-  return "rank " + std::to_string(step.rank) + ", position " + std::to_string(step.position) + " (" +
-         to_string(schedule.ranks[step.rank][step.position]) + ")";
-}
-
 }  // namespace plumbline::schedule

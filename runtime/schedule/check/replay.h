@@ -30,7 +30,4 @@ struct Replay {
 /// operations of whole stages block as collectives.h describes.
 Replay replay(const Schedule& schedule, const StageGraph& graph, const ActionIndex& index, const SendModel& sends = {});
 
-/// "rank 1, position 4 (1B0)". The step must exist.
-std::string describe_position(const Schedule& schedule, const Place& step);
-
 }  // namespace plumbline::schedule

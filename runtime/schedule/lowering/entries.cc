@@ -10,9 +10,7 @@ void require_only(const Schedule& schedule, bool (*accepts)(ActionType), const c
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     const auto& actions = schedule.ranks[rank];
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      if (accepts(actions[i].type)) continue;
-      refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" +
-                           to_string(actions[i]) + "): " + otherwise);
+      if (!accepts(actions[i].type)) refuse_at(schedule, rank, i, otherwise);
     }
   }
 }
@@ -25,22 +23,16 @@ void require_in_place(const Schedule& schedule) {
     const auto& actions = schedule.ranks[rank];
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
-      const auto refuse_action = [&](const std::string& reason) {
-        refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(i) + " (" + to_string(action) +
-                             "): " + reason);
-      };
-      if (action.stage < 0 || action.stage >= schedule.stages) {
-        refuse_action("there are stages " + range(schedule.stages));
-      }
+      if (action.stage < 0 || action.stage >= schedule.stages)
+        refuse_at(schedule, rank, i, "there are stages " + range(schedule.stages));
       if (!has_microbatch(action.type)) continue;
-      if (action.microbatch < 0 || action.microbatch >= schedule.microbatches) {
-        refuse_action("there are micro-batches " + range(schedule.microbatches));
-      }
+      if (action.microbatch < 0 || action.microbatch >= schedule.microbatches)
+        refuse_at(schedule, rank, i, "there are micro-batches " + range(schedule.microbatches));
       const int home = schedule.rank_of(action.stage, action.microbatch);
-      if (home != static_cast<int>(rank)) {
-        refuse_action("micro-batch " + std::to_string(action.microbatch) + " of stage " + std::to_string(action.stage) +
+      if (home != static_cast<int>(rank))
+        refuse_at(schedule, rank, i,
+                  "micro-batch " + std::to_string(action.microbatch) + " of stage " + std::to_string(action.stage) +
                       " is on rank " + std::to_string(home));
-      }
     }
   }
 }

@@ -20,6 +20,13 @@ using Entry = std::span<const Action>;
   throw InputError("schedule " + schedule.name + ": " + reason);
 }
 
+/// Throws InputError "schedule NAME: rank 1, position 4 (1B0): REASON". The action must exist.
+[[noreturn]] inline void refuse_at(const Schedule& schedule, std::size_t rank, std::size_t position,
+                                   const std::string& reason) {
+  const Place place{static_cast<int>(rank), static_cast<int>(position)};
+  refuse(schedule, describe_position(schedule, place) + ": " + reason);
+}
+
 /// Throws InputError if the schedule's fields contradict one another (shape_problem), or if an action has a stage or
 /// micro-batch that does not exist or is on another rank than its stage. Passes with tables by stage and micro-batch
 /// call it first.

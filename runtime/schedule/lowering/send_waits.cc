@@ -29,12 +29,6 @@ class Sends {
   std::vector<State> states_;
 };
 
-[[noreturn]] void refuse_at(const Schedule& schedule, std::size_t rank, std::size_t position,
-                            const std::string& reason) {
-  refuse(schedule, "rank " + std::to_string(rank) + ", position " + std::to_string(position) + " (" +
-                       to_string(schedule.ranks[rank][position]) + "): " + reason);
-}
-
 void register_send(Sends& sends, const Schedule& schedule, std::size_t rank, std::size_t position) {
   State& state = sends[schedule.ranks[rank][position]];
   if (state != State::Unknown) refuse_at(schedule, rank, position, "is sent already");

@@ -30,17 +30,8 @@ class Grab : public graph::NodeObserver {
 };
 
 void check(const graph::Graph& graph, const std::vector<at::Tensor>& inputs) {
-  if (inputs.size() != graph.inputs.size())
-    throw InputError("split: measuring needs the graph's " + std::to_string(graph.inputs.size()) + " inputs, got " +
-                     std::to_string(inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const graph::Value& captured = graph.values[graph.inputs[i].value];
-    if (graph::is_as_captured(inputs[i], captured)) continue;
-    throw InputError("split: measuring needs input \"" + graph.inputs[i].name + "\" as captured, " +
-                     graph::describe(captured.dtype, captured.sizes) + ", got " + graph::describe(inputs[i]));
-  }
-  if (const graph::Attribute* unbound = graph::unbound_attribute(graph))
-    throw InputError("split: measuring runs the graph, but \"" + unbound->name + "\" is bound to no tensor");
+  if (const std::string why = graph::why_not_runnable(graph, inputs); !why.empty())
+    throw InputError("split: to measure: " + why);
 }
 
 }  // namespace

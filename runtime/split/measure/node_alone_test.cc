@@ -254,12 +254,13 @@ TEST(NodeAlone, RefusesInputsThatWereNotCaptured) {
   const auto refusal = [&](const Tensors& inputs) {
     return testing::refusal([&] { for_each_node_alone(graph, inputs, [](size_t, NodeAlone&) {}); });
   };
-  EXPECT_EQ(refusal({}), "split: measuring needs the graph's 1 inputs, got 0");
-  EXPECT_EQ(refusal({at::randn({4, 3})}), "split: measuring needs input \"x\" as captured, f32[5,3], got f32[4,3]");
-  EXPECT_EQ(refusal({at::Tensor()}), "split: measuring needs input \"x\" as captured, f32[5,3], got undefined");
+  EXPECT_EQ(refusal({}), "split: to measure: the graph takes 1 inputs, got 0");
+  EXPECT_EQ(refusal({at::randn({4, 3})}),
+            "split: to measure: input \"x\" is to be as captured, f32[5,3], got f32[4,3]");
+  EXPECT_EQ(refusal({at::Tensor()}), "split: to measure: input \"x\" is to be as captured, f32[5,3], got undefined");
   EXPECT_EQ(refusal({at::randn({5, 3})}), "accepted");
   graph.attributes[0].tensor = at::Tensor();
-  EXPECT_EQ(refusal({at::randn({5, 3})}), "split: measuring runs the graph, but \"weight\" is bound to no tensor");
+  EXPECT_EQ(refusal({at::randn({5, 3})}), "split: to measure: \"weight\" is bound to no tensor");
 }
 
 }  // namespace

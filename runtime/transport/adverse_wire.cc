@@ -104,17 +104,6 @@ class AdverseWire : public ForwardingTransport {
   }
 
  private:
-  /// When the inner transport throws, its own operations are withdrawn; the sends that have not begun must be, too.
-  template <class Call>
-  auto guarded(const Call& call) -> decltype(call()) {
-    try {
-      return call();
-    } catch (...) {
-      withdraw();
-      throw;
-    }
-  }
-
   bool is_complete(Operation& operation) {
     return operation.begun && guarded([&] { return inner_.test(operation.inner); });
   }

@@ -168,6 +168,18 @@ class Transport {
   /// irecv, test and wait calls of all ranks throw PeerError with the first reason given. Over MPI: prints the reason,
   /// ends all processes of the job and does not return.
   virtual void abort(const std::string& reason) noexcept = 0;
+
+ protected:
+  /// Returns call(). Withdraws if it throws, as a wait that throws must; a wrapper thereby drops what it has held back.
+  template <class Call>
+  auto guarded(const Call& call) -> decltype(call()) {
+    try {
+      return call();
+    } catch (...) {
+      withdraw();
+      throw;
+    }
+  }
 };
 
 }  // namespace plumbline::transport

@@ -51,7 +51,7 @@ class StagedTransport : public ArrivalTransport<Staged> {
 
   /// The host waits for it, so that pinned memory can be used again.
   void copy(void* to, const void* from, size_t bytes) {
-    try {
+    guarded([&] {
       check(library_, library_.memcpy_async(to, from, bytes, CopyKind::Default, compute_), "cudaMemcpyAsync");
       check(library_, library_.event_record(copied_, compute_), "cudaEventRecord");
       const Deadline deadline = Deadline::after(timeout_);
@@ -61,10 +61,7 @@ class StagedTransport : public ArrivalTransport<Staged> {
                              " bytes between host and device is still in progress");
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
-    } catch (...) {
-      withdraw();
-      throw;
-    }
+    });
   }
 
   /// Withdrawn operations do not give theirs back: it lives as long as the transport.

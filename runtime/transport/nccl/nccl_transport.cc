@@ -208,17 +208,6 @@ class NcclTransport final : public Transport {
   }
 
  private:
-  /// As the contract says, a call that throws has withdrawn.
-  template <typename F>
-  auto guarded(const F& f) -> decltype(f()) {
-    try {
-      return f();
-    } catch (...) {
-      withdraw();
-      throw;
-    }
-  }
-
   Request over_control(Request control) {
     Request request;
     if (!control.empty()) operations_.take(request) = {control, nullptr, false, {}};

@@ -197,17 +197,6 @@ class ThreadTransport final : public Transport {
     }
   }
 
-  /// As the contract says, a call that throws has withdrawn.
-  template <typename Call>
-  auto guarded(const Call& call) -> decltype(call()) {
-    try {
-      return call();
-    } catch (...) {
-      withdraw();
-      throw;
-    }
-  }
-
   /// Afterwards no other thread touches the operation or starts a copy of its memory.
   void take_back(PostedOperation& operation) {
     RankState& receiver = hub_->ranks[operation.destination];

@@ -1,10 +1,10 @@
 #include "bench/peers/side.h"
 
-#include <array>
 #include <cstdlib>
+#include <span>
+#include <string_view>
 #include <utility>
 
-#include "bench/peers/python_sides.h"
 #include "runtime/error.h"
 #include "runtime/io/write_file.h"
 #include "runtime/text/one_line.h"
@@ -12,25 +12,12 @@
 
 namespace plumbline::bench {
 
+// Names and texts of the scripts: the program carries them, so that it works wherever it is installed.
+extern const std::span<const std::pair<std::string_view, std::string_view>> python_sides;
+
 std::vector<std::string> python_side(const std::string& python, const std::string& script,
                                      const std::filesystem::path& folder) {
-  for (const auto& [name, text] : std::to_array<std::pair<const char*, std::string_view>>(
-           {{"deepspeed_cpu.py", deepspeed_cpu_py},
-            {"dualpipe_cpu.py", dualpipe_cpu_py},
-            {"filled_model.py", filled_model_py},
-            {"megatron_cpu.py", megatron_cpu_py},
-            {"minimum_cut.py", minimum_cut_py},
-            {"partition_times.py", partition_times_py},
-            {"pipeline_steps.py", pipeline_steps_py},
-            {"pytorch_joint_graph.py", pytorch_joint_graph_py},
-            {"pytorch_partition_answers.py", pytorch_partition_answers_py},
-            {"pytorch_partition_files.py", pytorch_partition_files_py},
-            {"split_backward.py", split_backward_py},
-            {"steps_deepspeed.py", steps_deepspeed_py},
-            {"steps_dualpipe.py", steps_dualpipe_py},
-            {"steps_megatron.py", steps_megatron_py},
-            {"steps_pytorch.py", steps_pytorch_py}}))
-    write_file(folder / name, std::string(text));
+  for (const auto& [name, text] : python_sides) write_file(folder / name, std::string(text));
   return {python, (folder / script).string()};
 }
 

@@ -1,6 +1,7 @@
 #include "conformance/corpus/corpus.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "conformance/corpus/case_file.h"
@@ -14,43 +15,15 @@
 
 namespace plumbline::conformance {
 
-// cases/*.toml, embedded
-extern const std::string_view borders_toml, dicts_toml, dtypes_toml, exact_basics_toml, families_toml, given_toml,
-    gradients_toml, losses_toml, microbatches_toml, offloads_toml, optimizer_toml, orders_toml, presence_toml,
-    randomness_toml, real_basics_toml, recomputation_toml, replicas_toml, resuming_toml, scaling_toml, sharing_toml,
-    splits_toml, steps_toml;
+// Names and texts of the files that the program holds, in the order of the lists in meson.build.
+extern const std::span<const std::pair<std::string_view, std::string_view>> embedded_files;
 
 namespace {
 
-/// Plans, reports and exports keep this order.
 CaseFiles embedded() {
-  const std::pair<const char*, std::string_view> chapters[] = {
-      {"exact_basics.toml", exact_basics_toml},
-      {"real_basics.toml", real_basics_toml},
-      {"borders.toml", borders_toml},
-      {"presence.toml", presence_toml},
-      {"dicts.toml", dicts_toml},
-      {"splits.toml", splits_toml},
-      {"sharing.toml", sharing_toml},
-      {"gradients.toml", gradients_toml},
-      {"families.toml", families_toml},
-      {"microbatches.toml", microbatches_toml},
-      {"given.toml", given_toml},
-      {"losses.toml", losses_toml},
-      {"scaling.toml", scaling_toml},
-      {"dtypes.toml", dtypes_toml},
-      {"randomness.toml", randomness_toml},
-      {"steps.toml", steps_toml},
-      {"optimizer.toml", optimizer_toml},
-      {"resuming.toml", resuming_toml},
-      {"recomputation.toml", recomputation_toml},
-      {"orders.toml", orders_toml},
-      {"offloads.toml", offloads_toml},
-      {"replicas.toml", replicas_toml},
-  };
   CaseFiles files;
-  for (const auto& [name, text] : chapters)
-    files.read(std::string(text), std::string("conformance/corpus/cases/") + name);
+  for (const auto& [name, text] : embedded_files)
+    if (name.ends_with(".toml")) files.read(std::string(text), "conformance/corpus/cases/" + std::string(name));
   return files;
 }
 

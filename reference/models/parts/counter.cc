@@ -4,15 +4,11 @@
 #include <utility>
 
 #include "runtime/fnv1a.h"
+#include "runtime/mix64.h"
 
 namespace plumbline::models {
 
-uint64_t splitmix64(uint64_t state, uint64_t index) {
-  uint64_t z = state + (index + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
+uint64_t splitmix64(uint64_t state, uint64_t index) { return mix64(state + (index + 1) * kGoldenGamma); }
 
 // The seed is mixed first, so that seeds 0, 1, 2 with names that differ in few bits give different keys.
 Counter::Counter(uint64_t seed, std::string_view name) : key_(splitmix64(seed, 0) ^ fnv1a(name)) {}

@@ -1,8 +1,7 @@
 // Numbers from (seed, name, index): the same on every rank, machine and compiler, in any order of access.
 //
-// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014; constants of Vigna's
-// public-domain splitmix64.c) applies a mixing function to a counter, so the i-th output needs no state except the key.
-// The key combines the seed and the FNV-1a hash of the name.
+// SplitMix64 (runtime/mix64.h) applies a mixing function to a counter, so the i-th output needs no state except the
+// key. The key combines the seed and the FNV-1a hash of the name.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 #include "runtime/transport/threads/mailbox.h"
 
+#include "runtime/mix64.h"
+
 namespace plumbline::transport {
 namespace {
 
@@ -12,11 +14,9 @@ void append(PostedOperation*& head, PostedOperation*& tail, PostedOperation& ope
 }  // namespace
 
 Mailbox::Bucket& Mailbox::bucket_of(int source, int64_t tag) {
-  // splitmix64's finisher: schedules use neighbouring tags, which must not share buckets.
-  uint64_t h = static_cast<uint64_t>(tag) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(source);
-  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  return buckets_[(h ^ (h >> 31)) & (buckets_.size() - 1)];
+  // Schedules use neighbouring tags, which must not share buckets.
+  const uint64_t hash = mix64(static_cast<uint64_t>(tag) * kGoldenGamma + static_cast<uint64_t>(source));
+  return buckets_[hash & (buckets_.size() - 1)];
 }
 
 void Mailbox::post(PostedOperation& operation) {

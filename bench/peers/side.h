@@ -9,16 +9,17 @@
 
 namespace plumbline::bench {
 
-/// The exit code of every Python side without the module that it needs.
+/// A Python side ends with this code if it lacks its module.
 inline constexpr int kLacksModule = 3;
 
 /// Writes Python's scripts into `folder`, and returns the command that runs one of them ("split_backward.py").
 std::vector<std::string> python_side(const std::string& python, const std::string& script,
                                      const std::filesystem::path& folder);
 
-/// Runs a side to its end. `option` is what the user named it with ("--python: ", or empty), `needs` the end of the
-/// sentence about a Python without its module, `result` a file that the side writes. Throws InputError for a program
-/// that cannot start, lacks the module, or succeeds without the file; Error, with the output, if it fails.
+/// Runs a side to its end. `option`: the option that named the program, which begins an error ("--python: "); empty:
+/// none. `needs` ends the error about a missing module ("needs a Python with torch"). `result`: a file that the side
+/// writes. Throws InputError for a program that cannot start, lacks the module, or succeeds without the file; Error,
+/// with the output, if it fails.
 void run_side(const std::string& name, const conformance::ProcessOptions& process, const std::string& option,
               const std::string& needs, const std::filesystem::path& result);
 

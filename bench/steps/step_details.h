@@ -24,8 +24,8 @@ struct RankDetails {
 
   // Bytes of tensors at their maximum in a step, beyond those before it. Unset for stages that sleep.
   std::optional<int64_t> peak = {};  ///< measured
-  /// The rank's gradients, plus the simulator's peak of activations, each as large as what the first forward of its
-  /// stage leaves.
+  /// Bytes of the rank's gradients plus the simulator's peak, in which an activation has the bytes that the first
+  /// forward of its stage left.
   std::optional<int64_t> planned_peak = {};
 };
 

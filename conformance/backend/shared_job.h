@@ -1,5 +1,4 @@
-// A job on the ranks of an MPI job, which may be on several hosts: only rank 0's host needs the job file, the user's
-// files of cases and schedules, and the folder of the results.
+// Gives all ranks of an MPI run rank 0's job and cases, and gathers their results: only rank 0's host needs the files.
 #pragma once
 
 #include <filesystem>

@@ -20,8 +20,8 @@ struct Roots {
 };
 
 /// Pairs each root with its gradient: `grads` has one entry per root. Omits roots that are undefined or require no
-/// gradient. An undefined gradient means 1 for a tensor of one element that still has its memory. Throws Error naming
-/// the tensor for a gradient of another shape and for any other missing gradient.
+/// gradient. An undefined gradient counts as 1 if the root has one element and was not released (released_output.h).
+/// Throws Error naming the tensor for a gradient of another shape and for any other missing gradient.
 Roots gather_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> grads);
 
 /// The same for nested outputs, as stage_backward() takes them. Also throws Error if the structures differ.

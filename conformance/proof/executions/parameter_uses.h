@@ -15,8 +15,8 @@ namespace plumbline::proof {
 
 class ParameterUses {
  public:
-  /// Registers hooks on every node from which `roots` depend on a leaf of `parameters`. `stage_of` gives the stage of a
-  /// node by its sequence number.
+  /// Registers hooks on each autograd node that delivers a gradient to one of `parameters` in the backward of `roots`.
+  /// `stage_of` gives the stage of a node by its sequence number.
   ParameterUses(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& parameters,
                 const std::function<int(uint64_t)>& stage_of);
 

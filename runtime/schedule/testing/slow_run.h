@@ -16,13 +16,13 @@ struct SlowRun {
   double longest_rank = 0;  ///< most time from a rank's first start to its last end
   double busy = 0;          ///< of all ranks together
   std::vector<int> peak;    ///< per rank: most activations at once, from F to B or W
-  /// Per replica and stage (replica after replica) the micro-batches in the order of their B or W.
+  /// Indexed by replica * stages + stage: the micro-batches in the order of their B or W.
   std::vector<std::vector<int>> sums;
 
   /// Whether every stage executes its B or its W by ascending micro-batch.
   bool sums_ascend() const;
 
-  /// Per rank: its idle time in the step, were all ranks equally busy.
+  /// The mean idle time of a rank in the step.
   double bubble() const { return makespan - busy / static_cast<double>(peak.size()); }
 };
 

@@ -3,9 +3,9 @@
 //
 //   rendezvous  A send blocks its stream until the receive is at the head of its stream: no message is ever buffered.
 //   eager       A small message is buffered: its send ends before the receive begins. The default.
-//   late        A send reads its memory when its receive has begun and the thread that posted it asks for an event; a
-//               receive writes its memory when its process asks for an event behind it. Both happen in the end without
-//               that. Implies rendezvous.
+//   late        A send reads its memory only after its receive has begun and its own thread has asked for an event; a
+//               receive writes only when its process asks for an event recorded behind it. Without such a question both
+//               happen at the end. Implies rendezvous.
 //   poison      A receive's memory holds 0xff bytes from the moment of ncclRecv until the operation ends.
 //   shuffle     Each operation begins after a random time, so that those of different communicators change their order.
 //   apart       Ordinary host memory cannot be used, as with a GPU: only memory of cudaHostAlloc.

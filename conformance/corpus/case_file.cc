@@ -20,36 +20,18 @@ using reference::StepKind;
 constexpr const char* kSchema = "plumbline-cases/1";
 constexpr int kMostRows = 65536;  // rows, micro-batches
 
-const std::vector<std::string> kCaseKeys = {"id",
-                                            "title",
-                                            "why",
-                                            "truth",
-                                            "model",
-                                            "dtype",
-                                            "rows",
-                                            "microbatches",
-                                            "loss",
-                                            "divides",
-                                            "steps",
-                                            "repeat_steps",
-                                            "steps_before",
-                                            "saves_optimizer",
-                                            "optimizer",
-                                            "input_gradients",
-                                            "gradient_microbatches",
-                                            "whole_gradients",
-                                            "divided",
-                                            "keyword_inputs",
-                                            "parameter_hooks",
-                                            "boundary_hooks",
-                                            "accumulation_hooks",
-                                            "weight_closures",
-                                            "schedule",
-                                            "recompute",
-                                            "replicas",
-                                            "shards_parameters",
-                                            "features",
-                                            "data"};
+const std::vector<std::string> kCaseKeys = {
+    // what it is
+    "id", "title", "why", "truth",
+    // model and loss
+    "model", "dtype", "rows", "microbatches", "loss",
+    // steps
+    "divides", "steps", "repeat_steps", "steps_before", "saves_optimizer", "optimizer",
+    // inputs and hooks
+    "input_gradients", "gradient_microbatches", "whole_gradients", "divided", "keyword_inputs", "parameter_hooks",
+    "boundary_hooks", "accumulation_hooks", "weight_closures",
+    // schedule and ranks
+    "schedule", "recompute", "replicas", "shards_parameters", "features", "data"};
 
 std::string one_line_of(const TomlPlace& place) {
   std::string text = place.text();

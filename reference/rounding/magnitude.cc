@@ -20,78 +20,35 @@ namespace {
 using Names = std::unordered_set<std::string_view>;  // without "aten::" and without a final underscore
 
 /// Sums of products with coefficients >= 0: their results must be >= 0.
-const Names kSums = {"mm",
-                     "addmm",
-                     "bmm",
-                     "baddbmm",
-                     "mv",
-                     "addmv",
-                     "dot",
-                     "add",
-                     "mul",
-                     "addcmul",
-                     "sub",
-                     "div",
-                     "sum",
-                     "mean",
-                     "cumsum",
-                     "relu",
-                     "threshold_backward",
-                     "pow",
-                     "sgn",
-                     "mse_loss",
-                     "mse_loss_backward",
-                     "convolution",
-                     "convolution_backward"};
+const Names kSums = {// products of matrices
+                     "mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot",
+                     // arithmetic
+                     "add", "mul", "addcmul", "sub", "div",
+                     // over dimensions
+                     "sum", "mean", "cumsum",
+                     // of single elements
+                     "relu", "threshold_backward", "pow", "sgn",
+                     // losses, convolutions
+                     "mse_loss", "mse_loss_backward", "convolution", "convolution_backward"};
 
 /// Moves data that may be negative (a target), or sums values into one place (without new cancellation: the values of a
 /// gradient were checked to be >= 0 when they were computed).
-const Names kMoves = {"abs",
-                      "embedding",
-                      "embedding_dense_backward",
-                      "index",
-                      "index_put",
-                      "_index_put_impl",
-                      "index_select",
-                      "index_add",
-                      "gather",
-                      "scatter_add",
-                      "scatter",
-                      "cat",
-                      "stack",
-                      "slice_backward",
-                      "select_backward",
-                      "constant_pad_nd",
-                      "repeat",
-                      "roll",
-                      "flip",
-                      "pixel_shuffle",
-                      "pixel_unshuffle",
-                      "tril",
-                      "triu",
-                      "where",
-                      "masked_fill",
-                      "clamp",
-                      "unfold_backward",
-                      "clone",
-                      "copy",
-                      "_to_copy",
-                      "fill",
-                      "zero",
-                      "zeros_like",
-                      "ones_like",
-                      "full_like",
-                      "new_zeros",
-                      "new_ones",
-                      "new_full",
-                      "_local_scalar_dense",
-                      "eq",
-                      "ne",
-                      "gt",
-                      "ge",
-                      "lt",
-                      "le",
-                      "equal"};
+const Names kMoves = {// of single elements
+                      "abs",
+                      // by index
+                      "embedding", "embedding_dense_backward", "index", "index_put", "_index_put_impl", "index_select",
+                      "index_add", "gather", "scatter_add", "scatter",
+                      // parts and places
+                      "cat", "stack", "slice_backward", "select_backward", "constant_pad_nd", "repeat", "roll", "flip",
+                      "pixel_shuffle", "pixel_unshuffle", "tril", "triu", "unfold_backward",
+                      // masks
+                      "where", "masked_fill", "clamp",
+                      // copies
+                      "clone", "copy", "_to_copy",
+                      // constants
+                      "fill", "zero", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full",
+                      // read by the program
+                      "_local_scalar_dense", "eq", "ne", "gt", "ge", "lt", "le", "equal"};
 
 /// Allocates memory that is written later.
 bool gives_no_value(std::string_view name) { return name.starts_with("empty") || name.starts_with("new_empty"); }

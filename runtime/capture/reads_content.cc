@@ -12,37 +12,14 @@ namespace {
 constexpr std::string_view kNamespace = "aten::";
 
 /// Operators in place that overwrite dense memory wholly or in places, or do not touch it.
-constexpr std::string_view kOverwriting[] = {"_fill_mem_eff_dropout_mask_",
-                                             "_foreach_copy_",
-                                             "_foreach_zero_",
-                                             "_index_put_impl_",
-                                             "_philox_normal_",
-                                             "_philox_randint_",
-                                             "_philox_uniform_",
-                                             "_resize_output_",
-                                             "_sobol_engine_initialize_state_",
-                                             "bernoulli_",
-                                             "cauchy_",
-                                             "copy_",
-                                             "exponential_",
-                                             "fill_",
-                                             "fill_diagonal_",
-                                             "geometric_",
-                                             "index_copy_",
-                                             "index_fill_",
-                                             "index_put_",
-                                             "index_reduce_",
-                                             "log_normal_",
-                                             "masked_fill_",
-                                             "masked_scatter_",
-                                             "normal_",
-                                             "put_",
-                                             "random_",
-                                             "rename_",
-                                             "scatter_",
-                                             "scatter_reduce_",
-                                             "uniform_",
-                                             "zero_"};
+constexpr std::string_view kOverwriting[] = {
+    // internal
+    "_fill_mem_eff_dropout_mask_", "_foreach_copy_", "_foreach_zero_", "_index_put_impl_", "_philox_normal_",
+    "_philox_randint_", "_philox_uniform_", "_resize_output_", "_sobol_engine_initialize_state_",
+    // public
+    "bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "fill_diagonal_", "geometric_", "index_copy_",
+    "index_fill_", "index_put_", "index_reduce_", "log_normal_", "masked_fill_", "masked_scatter_", "normal_", "put_",
+    "random_", "rename_", "scatter_", "scatter_reduce_", "uniform_", "zero_"};
 
 /// The argument with this name; null if the operator has none.
 const c10::IValue* named(const c10::FunctionSchema& schema, const torch::jit::Stack& stack, const char* name) {

@@ -16,24 +16,16 @@ using namespace flops;
 /// The operators that have a formula in torch/utils/flop_counter.py; our table knows more.
 bool is_counted(const std::string& op) {
   static const std::unordered_set<std::string> counted{
-      "aten::mm",
-      "aten::addmm",
-      "aten::bmm",
-      "aten::baddbmm",
-      "aten::_scaled_mm",
-      "aten::convolution",
-      "aten::_convolution",
-      "aten::convolution_overrideable",
-      "aten::convolution_backward",
-      "aten::_scaled_dot_product_efficient_attention",
-      "aten::_scaled_dot_product_flash_attention",
-      "aten::_scaled_dot_product_flash_attention_for_cpu",
-      "aten::_scaled_dot_product_cudnn_attention",
-      "aten::_scaled_dot_product_efficient_attention_backward",
-      "aten::_scaled_dot_product_flash_attention_backward",
+      // products of matrices
+      "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm",
+      // convolutions
+      "aten::convolution", "aten::_convolution", "aten::convolution_overrideable", "aten::convolution_backward",
+      // attention
+      "aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_flash_attention",
+      "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_cudnn_attention",
+      "aten::_scaled_dot_product_efficient_attention_backward", "aten::_scaled_dot_product_flash_attention_backward",
       "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
-      "aten::_scaled_dot_product_cudnn_attention_backward",
-  };
+      "aten::_scaled_dot_product_cudnn_attention_backward"};
   return counted.contains(op);
 }
 

@@ -18,7 +18,7 @@ GraphStage::GraphStage(int stage, const std::vector<const graph::Graph*>& graphs
       variants_(std::move(variants)),
       weights_(variants_.size()),
       random_(random),
-      recompute_(recompute.of(stage)) {
+      recompute_(recompute.policy) {
   for (const graph::Graph* graph : graphs) {
     frames_.emplace_back(graph::Program(*graph));
     if (recompute_ != Recompute::Never) blocks_.emplace_back(*graph, recompute.blocks_in, random.device);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,19 +16,13 @@ inline constexpr std::array<std::string_view, 3> kRecomputeWords = {"never", "ex
 
 struct RecomputeOptions {
   Recompute policy = Recompute::Never;
-  /// By stage: overrides `policy`.
-  std::map<int, Recompute> policy_of = {};
   /// Empty: a stage is one block. Otherwise a module's name ("layers"): every call of a module directly inside that
   /// module (layers.0, layers.1, ...) is a block, and the rest of a stage is not recomputed. A call cut by a stage
   /// border is one block in each stage. During a backward only one block at a time has its intermediate values in
   /// memory.
   std::string blocks_in = {};
 
-  bool on() const { return policy != Recompute::Never || !policy_of.empty(); }
-  Recompute of(int stage) const {
-    const auto it = policy_of.find(stage);
-    return it == policy_of.end() ? policy : it->second;
-  }
+  bool on() const { return policy != Recompute::Never; }
 };
 
 inline std::string to_string(Recompute policy) { return std::string(kRecomputeWords.at(static_cast<size_t>(policy))); }

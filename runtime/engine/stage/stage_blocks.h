@@ -15,9 +15,8 @@
 
 namespace plumbline::engine {
 
-/// Throws InputError if `options` names a stage that `pipe` does not have, or if `blocks_in` names a module directly
-/// inside which no module was entered. The second check is skipped if a stage's graph is empty (a stage of another
-/// rank).
+/// Throws InputError if `blocks_in` names a module directly inside which no module was entered; not if a stage's graph
+/// is empty (a stage of another rank).
 void check_recompute(const RecomputeOptions& options, const split::Pipe& pipe);
 
 /// Runs a stage's graph as a chain of blocks (runtime/backward/recompute.h). Blocks are cut from the graph like stages

@@ -130,21 +130,12 @@ TEST(StageBlocks, KeepTheBitsInTheEngineForEveryPolicy) {
                                             {engine::Recompute::Never, kForwards}}) {
           SCOPED_TRACE(std::to_string(ranks) + " ranks, " + schedule + ", blocks in '" + blocks + "', policy " +
                        std::to_string(static_cast<int>(policy)));
-          const auto [told, count] = steps(ranks, kMicrobatches, schedule, {policy, {}, blocks});
+          const auto [told, count] = steps(ranks, kMicrobatches, schedule, {policy, blocks});
           expect_same(told, plain);
           EXPECT_EQ(count, gelus);
           if (HasFatalFailure()) return;
         }
     }
-}
-
-TEST(StageBlocks, CanBeChosenForEachStage) {
-  const auto [plain, plain_gelus] = steps(4, 2, "1f1b", {});
-  const auto [told, gelus] =
-      steps(4, 2, "1f1b",
-            {engine::Recompute::Always, {{0, engine::Recompute::Never}, {2, engine::Recompute::ExceptLast}}, ""});
-  expect_same(told, plain);
-  EXPECT_EQ(gelus, plain_gelus + 1 + 2 + 2);
 }
 
 /// The oracle is plain autograd over models whose stages are of all kinds that the engine supports.
@@ -277,9 +268,7 @@ TEST(StageBlocks, RefuseWhatIsNotThere) {
   const auto refusal_of = [](const engine::RecomputeOptions& options) {
     return refusal([&] { steps(1, 1, "gpipe", options); });
   };
-  EXPECT_EQ(refusal_of({engine::Recompute::Never, {{1, engine::Recompute::Always}}, ""}),
-            "rank 0: recompute: there is no stage 1; the model has stages 0 to 0");
-  EXPECT_EQ(refusal_of({engine::Recompute::Always, {}, "blocks"}),
+  EXPECT_EQ(refusal_of({engine::Recompute::Always, "blocks"}),
             "rank 0: recompute: no module directly inside 'blocks' was entered; modules that hold others here: "
             "layers, layers.0, layers.1, ...");
   EXPECT_EQ(refusal([] { engine::parse_recompute("sometimes"); }),

@@ -73,7 +73,6 @@ class Loader {
     }
     pt2::SampleInputs sample = read_sample_inputs(archive_, in_spec);
     program_.sample_inputs_error = sample.error;
-    positional_leaves_ = in_spec.children.size() == 2 ? in_spec.children[0].leaves() : in_spec.leaves();
     for (const json& spec : specs) {
       const std::string kind = pt2::tag_of(spec);
       add_input(kind, spec.begin().value(), source, sample);
@@ -171,7 +170,6 @@ class Loader {
     const graph::ValueId v = program_.graph.add_value(std::move(value));
     names_[name] = {Binding::Kind::Value, v, {}};
     program_.graph.inputs.push_back({name, v});
-    program_.is_keyword.push_back(leaf_ >= positional_leaves_);
   }
 
   void add_outputs(const json& specs, const pt2::TreeSpec& out_spec, pt2::GraphBuilder& builder) {
@@ -215,8 +213,7 @@ class Loader {
   ExportedProgram program_;
   pt2::Names names_;
   std::unordered_map<const c10::TensorImpl*, size_t> attribute_of_;
-  size_t leaf_ = 0;               // number of the input, constants included
-  size_t positional_leaves_ = 0;  // the leaves before this one are positional
+  size_t leaf_ = 0;  // number of the input, constants included
 };
 
 }  // namespace

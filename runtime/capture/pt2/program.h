@@ -32,8 +32,6 @@ struct ExportedProgram {
   /// reason.
   std::vector<at::Tensor> sample_inputs;
   std::string sample_inputs_error;
-  /// One entry per graph.inputs: whether forward takes the input, or the container that holds it, by keyword.
-  std::vector<bool> is_keyword;
   /// The version of PyTorch that wrote the archive; empty if the archive does not record one.
   std::string torch_version;
   std::string schema_version;  ///< of the export schema: "8.20"

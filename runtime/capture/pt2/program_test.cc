@@ -175,7 +175,6 @@ TEST(Program, KeywordInputsAndConstantsInBothDirections) {
   std::vector<std::string> names;
   for (const graph::GraphInput& input : program.graph.inputs) names.push_back(input.name);
   EXPECT_EQ(names, (std::vector<std::string>{"x", "mask", "pair_b", "pair_a", "left"}));
-  EXPECT_EQ(program.is_keyword, (std::vector<bool>{false, true, true, true, true}));
   const graph::OutputTree& tree = program.output_tree;
   ASSERT_EQ(tree.kind, graph::OutputTree::Kind::Dict);
   EXPECT_EQ(tree.keys, (std::vector<std::string>{"result", "others"}));

@@ -131,14 +131,10 @@ DTYPES = {
 }  # fmt: skip
 
 
-def _is_plain(tensor):
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
-
-
 def _dense(tensor, name):
     """The tensor without a graph, and if it is sparse, with its zeros. Raises ValueError if the values are not in its memory."""
     tensor = tensor.detach()
-    if _is_plain(tensor):
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
         return tensor if tensor.layout == torch.strided else tensor.to_dense()
     if tensor.layout != torch.strided or (tensor.numel() and tensor.data_ptr() == 0):
         raise ValueError(f'plumbline_recorder: `{name}` is a {type(tensor).__name__}, whose values are not in its own memory; expected a plain torch.Tensor')
@@ -149,7 +145,7 @@ def _host(tensor, name):
     """A copy in host memory, in a dtype that safetensors has; no value is rounded. `name` is for an error."""
     tensor = _dense(tensor, name)
     if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
+        tensor = torch.view_as_real(tensor.resolve_conj())
     if tensor.dtype not in DTYPES:
         tensor = tensor.to(torch.float32 if tensor.dtype.is_floating_point else torch.int64)
     return tensor.to('cpu', copy=True).contiguous()

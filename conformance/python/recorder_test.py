@@ -318,6 +318,24 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual(layouts, [torch.strided, torch.sparse_coo])
         self.assert_same(moved[1], moved[0])
 
+    def test_conjugates_that_torch_has_not_computed_yet_are_recorded(self):
+        class Conjugate(nn.Module):
+            def forward(self, x):
+                z = torch.complex(x, x + 1).conj()
+                return z, z.imag
+
+        model = nn.Sequential(Conjugate())
+        x = self.batches[0].clone().requires_grad_()
+        recorder = Recorder(os.path.join(self.folder, 'run'), microbatches=1)
+        z, imaginary = recorder.watch(model)(x)
+        self.assertTrue(z.is_conj() and imaginary.is_neg())
+        (z * z.conj()).real.sum().backward()
+        recorder.step_done()
+        values = read(recorder.folder)
+        self.assertTrue(torch.equal(values['0/forward/0/0:out.0'], torch.stack((x, -(x + 1)), -1)))
+        self.assertTrue(torch.equal(values['0/forward/0/0:out.1'], -(x + 1)))
+        self.assertTrue(torch.equal(values['0/backward/0/0:out.0'], torch.stack((2 * x, -2 * (x + 1)), -1)))
+
     def test_a_tensor_whose_values_are_elsewhere_is_refused(self):
         """As a DTensor is, whose own memory is none."""
 

@@ -426,12 +426,13 @@ class Recorder:
                 root.hooked.add(id(parameter))
                 parameter.register_hook(self._contribution(root, name))
         self._rows = next((tensor.size(0) for tensor in tensors if tensor.dim()), 0)
-        root.calls[number], root.not_hooked[number] = {}, set()
+        root.calls.setdefault(number, {})  # not new if the module runs again for a micro-batch: another view of the data
+        root.not_hooked.setdefault(number, set())
         self._frame.here = (root, number, [])
         self._see_parameters(root, number, None)
         if self.perturb is None:
             return None
-        moved = self._mover(f'{self.step}/{number}/inputs/{len(root.calls)}')
+        moved = self._mover(f'{self.step}/{number}/inputs/{root.forwards}')
         return _mapped(args, moved), _mapped(kwargs, moved)
 
     def _leave(self, root):

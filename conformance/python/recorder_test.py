@@ -171,6 +171,31 @@ class RecorderTest(unittest.TestCase):
 
         self.assert_same(self.record(model, self.batches, 'out-of-order', backward), expected)
 
+    def test_a_micro_batch_of_two_forwards(self):
+        """As contrastive losses need: each forward has its own names, and a contribution is of both."""
+        views, model = [(b, b.flip(0) + 1) for b in self.batches], fill(nn.Sequential(Layer(), Layer()), 1)
+
+        def backward(recorder):
+            for m, (a, b) in enumerate(views):
+                with recorder.microbatch(m):
+                    (model(a) * model(b)).sum().backward()
+
+        values = self.record(model, views, 'views', backward)
+        for m, (a, b) in enumerate(views):
+            fresh = fill(nn.Sequential(Layer(), Layer()), 1)
+            middle, other = fresh[0](a), fresh[0](b)
+            middle.retain_grad()
+            other.retain_grad()
+            (fresh[1](middle) * fresh[1](other)).sum().backward()
+            for name, x, h in (('0', a, middle), ('0#1', b, other)):
+                self.assertTrue(torch.equal(values[f'0/forward/{m}/{name}:in'], x))
+                self.assertTrue(torch.equal(values[f'0/forward/{m}/{name}:out'], h))
+                self.assertTrue(torch.equal(values[f'0/backward/{m}/{name}:out'], h.grad))
+            self.assertTrue(torch.equal(values[f'0/backward/{m}/0.fc.weight'], fresh[0].fc.weight.grad))
+        moved = self.record(model, views, 'views', backward, perturb=1)
+        ups = [moved[f'0/forward/0/{name}:in'] > values[f'0/forward/0/{name}:in'] for name in ('0', '0#1')]
+        self.assertFalse(torch.equal(*ups))  # one input's moves say nothing of the other's
+
     def test_backwards_in_halves(self):
         model = fill(nn.Sequential(Layer(), Layer()), 1)
         batches = [b.clone().requires_grad_() for b in self.batches]

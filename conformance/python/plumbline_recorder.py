@@ -322,9 +322,9 @@ class Recorder:
         module.register_forward_pre_hook(lambda m, args, kwargs: self._enter(root, args, kwargs), with_kwargs=True, prepend=True)
         module.register_forward_hook(lambda m, args, out: self._leave(root), always_call=True)
         owners = {id(p): None for p in root.parameters.values()}
-        for local, child in module.named_modules():
-            name = _renamed(rename, local) if local else ''
-            if not local or not self._wanted(name):
+        for local, child in list(module.named_modules())[1:]:
+            name = _renamed(rename, local if callable(rename) else f'{local}.').removesuffix('.')  # prefixes mostly end in a dot
+            if not name or not self._wanted(name):
                 continue
             owners.update((id(p), child) for p in child.parameters())  # the innermost watched module comes last
             child.register_forward_pre_hook(self._before(root, name), with_kwargs=True, prepend=True)

@@ -115,6 +115,36 @@ class RecorderTest(unittest.TestCase):
                 self.assertTrue(torch.equal(p, q))
         self.assertFalse(torch.equal(whole.first.fc.weight, whole.second.fc.weight))
 
+    def test_renamed_stages_have_the_names_of_the_whole_model(self):
+        class Whole(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([Layer(), Layer()])
+
+            def forward(self, x):
+                return self.layers[1](self.layers[0](x))
+
+        model = fill(Whole(), 1)
+        stages = [nn.Sequential(layer) for layer in model.layers]
+        prefixes = [{'0.': 'layers.0.'}, {'0.': 'layers.1.'}]
+        callables = [lambda name: f'layers.0{name[1:]}', lambda name: f'layers.1{name[1:]}']
+
+        def both(recorder):
+            for batch in self.batches:
+                stages[1](stages[0](batch)).square().sum().backward()
+
+        for modules in (None, ['layers.*']):
+            expected = self.record(fill(Whole(), 1), self.batches, 'whole', modules=modules)
+            self.assertIn('0/backward/2/layers.1:in', expected)
+            for renames in (prefixes, callables):
+
+                def watch(recorder):
+                    for stage, rename in zip(stages, renames, strict=True):
+                        recorder.watch(stage, rename=rename)
+
+                model.zero_grad()
+                self.assert_same(self.record(nn.Module(), self.batches, 'cut', both, watch, modules=modules), expected)
+
     def test_values_are_those_that_torch_computes(self):
         model = fill(Net(), 1)
         values = self.record(model, self.batches)

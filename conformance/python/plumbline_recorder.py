@@ -241,15 +241,9 @@ class _Root:
     def __init__(self, module, stage, rename, passes_microbatches):
         self.module, self.stage, self.rename = module, stage, rename
         self.passes_microbatches = passes_microbatches  # whether the caller passes them; otherwise forwards are counted
-        self.parameters, self.buffers, self.shared = {}, {}, set()
-        for local, parameter in module.named_parameters(remove_duplicate=False):
-            name = _renamed(rename, local)
-            if any(parameter is other for other in self.parameters.values()):
-                self.shared.add(id(parameter))
-            self.parameters[name] = parameter
-        for local, buffer_owner, attribute in self._owners(module):
-            self.buffers[_renamed(rename, local)] = (buffer_owner, attribute)
-        self.hooked = set()
+        parameters = module.named_parameters(remove_duplicate=False)
+        self.parameters = {_renamed(rename, local): parameter for local, parameter in parameters}
+        self.buffers = {_renamed(rename, local): place for local, *place in self._owners(module)}
         self.new_step()
 
     @staticmethod
@@ -294,8 +288,9 @@ class Recorder:
         self.whole_batch, self.loss_scale, self.perturb, self.inputs = whole_batch, loss_scale, perturb, inputs
         self.step, self.roots, self.order, self.files = 0, [], {}, []
         self._values, self._contributions = {}, {}
-        self._tasks = {}  # backward -> the micro-batches of its gradients so far, the latest last
-        self._microbatch, self._paused = None, False
+        self._places, self._hooked = {}, set()  # id of a parameter -> (watched module, name) of each place that has it; ids
+        self._tasks = {}  # backward -> (watched module, micro-batch) of its gradients so far, the latest last
+        self._running, self._microbatch, self._paused = None, None, False
         self._frame = threading.local()  # .here: (root, micro-batch, stack of calls) while a watched module runs
         os.makedirs(self.folder, exist_ok=True)
         for name in os.listdir(self.folder):
@@ -312,12 +307,12 @@ class Recorder:
         the whole model: a callable, or {prefix: replacement}. Returns `stage`."""
         is_stage = hasattr(stage, 'forward_one_chunk') and hasattr(stage, 'submod')
         module = stage.submod if is_stage else stage
+        number = stage.stage_index if is_stage and number is None else number
+        root = _Root(module, number, rename, passes_microbatches=is_stage)
         if is_stage:
-            number = stage.stage_index if number is None else number
             for method in ('forward_one_chunk', 'backward_one_chunk', 'backward_weight_one_chunk'):
                 if hasattr(stage, method):
-                    setattr(stage, method, self._with_microbatch(getattr(stage, method)))
-        root = _Root(module, number, rename, passes_microbatches=is_stage)
+                    setattr(stage, method, self._with_microbatch(root, getattr(stage, method)))
         self.roots.append(root)
         module.register_forward_pre_hook(lambda m, args, kwargs: self._enter(root, args, kwargs), with_kwargs=True, prepend=True)
         module.register_forward_hook(lambda m, args, out: self._leave(root), always_call=True)
@@ -332,16 +327,17 @@ class Recorder:
         root.owned = {}
         for name, parameter in root.parameters.items():
             root.owned.setdefault(owners[id(parameter)], []).append(name)
+            self._places.setdefault(id(parameter), []).append((root, name))
         return stage
 
     @contextmanager
     def microbatch(self, number):
         """A context whose forwards and backwards belong to this micro-batch: for runtimes that run them out of order."""
-        before, self._microbatch = self._microbatch, number
+        before, self._running, self._microbatch = (self._running, self._microbatch), None, number
         try:
             yield
         finally:
-            self._microbatch = before
+            self._running, self._microbatch = before
 
     @contextmanager
     def paused(self):
@@ -382,6 +378,7 @@ class Recorder:
             'schema': SCHEMA, 'rank': self.rank, 'ranks': self.ranks, 'microbatches': self.microbatches,
             'whole_batch': self.whole_batch, 'loss_scale': self.loss_scale, 'perturb': self.perturb, 'torch': torch.__version__, 'files': self.files,
             'parameters': sorted({name for root in self.roots for name in root.parameters}), 'order': list(self.order),
+            'tied': {name: places[0][1] for places in self._places.values() for _, name in places if name != places[0][1]},
         }  # fmt: skip
         _write(os.path.join(self.folder, f'rank{self.rank}.json'), [json.dumps(index, indent=1).encode()])
         self.step += 1
@@ -397,10 +394,11 @@ class Recorder:
     def _wanted(self, name):
         return self.patterns is None or any(_segments_match(name, pattern) for pattern in self.patterns)
 
-    def _with_microbatch(self, method):
+    def _with_microbatch(self, root, method):
         def wrapped(*args, **kwargs):
             number = args[0] if args else kwargs.get('fwd_chunk_id', kwargs.get('bwd_chunk_id'))
             with self.microbatch(number):
+                self._running = root
                 return method(*args, **kwargs)
 
         return wrapped
@@ -421,10 +419,10 @@ class Recorder:
             wanted = 'whole_batch=True means one' if self.whole_batch else f'microbatches={self.microbatches}'
             raise ValueError(f'plumbline_recorder: forward {number + 1} of {root.module.__class__.__name__} in step {self.step}, but {wanted} (is step_done() called?)')
         root.forwards += 1
-        for name, parameter in root.parameters.items():
-            if parameter.requires_grad and id(parameter) not in root.hooked and id(parameter) not in root.shared:
-                root.hooked.add(id(parameter))
-                parameter.register_hook(self._contribution(root, name))
+        for parameter in root.parameters.values():
+            if parameter.requires_grad and id(parameter) not in self._hooked:
+                self._hooked.add(id(parameter))
+                parameter.register_hook(self._contribution(self._places[id(parameter)]))
         self._rows = next((tensor.size(0) for tensor in tensors if tensor.dim()), 0)
         root.calls.setdefault(number, {})  # not new if the module runs again for a micro-batch: another view of the data
         root.not_hooked.setdefault(number, set())
@@ -447,7 +445,7 @@ class Recorder:
             if _graph_task() != -1:
                 if self.inputs:
                     self._recomputed(root, f'{name}:in', _inputs(args, kwargs), name)
-            elif here:
+            elif here and here[0] is root:  # not another watched module that contains this one too
                 _, number, stack = here
                 call = root.calls[number].get(name, 0)
                 root.calls[number][name] = call + 1
@@ -464,7 +462,7 @@ class Recorder:
             here = getattr(self._frame, 'here', None)
             if _graph_task() != -1:
                 self._recomputed(root, f'{name}:out', out, name)
-            elif here and here[2]:
+            elif here and here[0] is root and here[2]:
                 _, number, stack = here
                 event = stack.pop()
                 if self.perturb is not None:
@@ -496,8 +494,7 @@ class Recorder:
     def _recomputed(self, root, event, value, module):
         """A module is recomputed in a backward. If its first forward built no graph (a reentrant checkpoint), gradients
         reach the tensors of this one; the micro-batch is that of the latest gradient."""
-        seen = self._tasks.get(_graph_task())
-        number = self._microbatch if self._microbatch is not None else seen[-1] if seen else None
+        number = self._now()[1]
         if number is None or root.calls.get(number, {}).get(module) != 1:
             return
         for path, tensor in _tensors_in(value):
@@ -507,6 +504,12 @@ class Recorder:
 
     # Gradients.
 
+    def _now(self):
+        """The watched module and the micro-batch whose backward this thread executes, as far as known."""
+        seen = self._tasks.get(_graph_task())
+        root, number = seen[-1] if seen else (None, None)
+        return self._running or root, number if self._microbatch is None else self._microbatch
+
     def _gradient(self, root, number, name):
         step = self.step
 
@@ -514,8 +517,8 @@ class Recorder:
             if step != self.step:
                 return None  # a graph of an earlier step, kept alive
             seen = self._tasks.setdefault(_graph_task(), [])
-            if not seen or seen[-1] != number:
-                seen.append(number)
+            if not seen or seen[-1] != (root, number):
+                seen.append((root, number))
             if self._cuts(gradient):
                 # A weight half may pass here again with the same gradient; a different gradient is added.
                 self._put('backward', root, number, name, gradient, again='unless equal')
@@ -523,27 +526,26 @@ class Recorder:
 
         return hook
 
-    def _contribution(self, root, name):
+    def _contribution(self, places):
+        """Of a parameter that is in these places: of several in one watched module, the first stands for all."""
+
         def hook(gradient):
             if not self._recording() or self._paused:
                 return None
-            task = None if self._microbatch is not None else _graph_task()
-            seen = self._tasks.get(task)
-            number = self._microbatch if self._microbatch is not None else seen[-1] if seen else None
-            value, place = _host(gradient, name), (task, number, name)
-            if place in self._contributions:
-                value = value + self._contributions[place][1]
-            self._contributions[place] = (root, value)
-            if self.perturb is None:
-                return None
-            return self._mover(f'{self.step}/{number}/{name}/gradient')(gradient)
+            task, now, name = None if self._microbatch is not None else _graph_task(), self._now(), places[0][1]
+            value, key = _host(gradient, name), (task, now, id(places))
+            self._contributions[key] = places, self._contributions[key][1] + value if key in self._contributions else value
+            return None if self.perturb is None else self._mover(f'{self.step}/{now[1]}/{name}/gradient')(gradient)
 
         return hook
 
     def _keep_contributions(self):
         """Only for backwards of a single micro-batch: otherwise the contributions cannot be attributed."""
-        for (task, number, name), (root, value) in self._contributions.items():
-            alone = task is None or len(set(self._tasks.get(task, ()))) == 1
+        for (task, now, _), (places, value) in self._contributions.items():
+            seen = self._tasks.get(task, ())
+            now, number = now if now[1] is not None or not seen else seen[0]  # a use behind all watched modules comes first
+            root, name = next((place for place in places if place[0] is now), places[0])
+            alone = task is None or len({of for _, of in seen}) == 1
             if number is not None and alone and not self.whole_batch:
                 self._put('backward', root, number, name, value, again='add')
 

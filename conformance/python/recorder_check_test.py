@@ -19,16 +19,102 @@ if not PROGRAM:
     print('skipped: PLUMBLINE_PROGRAM is not set')
     sys.exit(77)
 try:
-    import torch  # noqa: F401
+    import torch
 except ImportError as error:
     print(f'skipped: {sys.executable} cannot import torch ({error})')
     sys.exit(77)
+
+from torch import nn
+
+sys.path.insert(0, HERE)
+from plumbline_recorder import Recorder, fill
 
 
 def checked(run, one):
     """The exit code of `plumbline check run --against one`, and what it prints."""
     result = subprocess.run([PROGRAM, 'check', run, '--against', one], capture_output=True, text=True, timeout=60)
     return result.returncode, result.stdout + result.stderr
+
+
+class Language(nn.Module):
+    """A stage of an embedding, two layers and a head with the embedding's weight: under its name, or under the head's."""
+
+    def __init__(self, first, last, names):
+        super().__init__()
+        self.embed = nn.Embedding(6, 4) if first or names == 1 else None
+        self.a, self.b = (nn.Sequential(nn.Linear(4, 4), nn.Tanh()) if there else None for there in (first, last))
+        self.head = nn.Linear(4, 6, bias=False) if last and names == 2 else None
+        if first and last and names == 2:
+            self.head.weight = self.embed.weight
+        fill(self, 1, rename=lambda name: name.replace('head.', 'embed.'))
+
+    def forward(self, x):
+        if self.a is not None:
+            x = self.a(self.embed(x))
+        if self.b is None:
+            return x
+        return nn.functional.linear(self.b(x), self.embed.weight) if self.head is None else self.head(self.b(x))
+
+    @property
+    def tied(self):
+        return self.embed.weight if self.head is None else self.head.weight
+
+
+class TiedTest(unittest.TestCase):
+    """Two stages in this process: of two ranks, each with a copy of the tied parameter, or of one rank with one parameter."""
+
+    tokens = [torch.tensor([[0, 1, 5], [m, 2, 4]]) for m in range(4)]
+
+    def check(self, names, ranks, fault=''):
+        with tempfile.TemporaryDirectory() as folder:
+            one, run = os.path.join(folder, 'one'), os.path.join(folder, 'run')
+            recorder = Recorder(one, microbatches=4)
+            model = recorder.watch(Language(True, True, names))
+            for tokens in self.tokens:
+                model(tokens).square().sum().backward()
+            recorder.step_done()
+            self.train([Language(True, False, names), Language(False, True, names)], run, names, ranks, fault)
+            return checked(run, one)
+
+    def train(self, stages, folder, names, ranks, fault):
+        if ranks == 1 and names == 1:
+            stages[1].embed = stages[0].embed
+        elif ranks == 1:
+            stages[1].head.weight = stages[0].embed.weight
+        if fault == 'scaled':
+            stages[1].tied.register_hook(lambda gradient: gradient * 1.001)
+        recorders = [Recorder(folder, microbatches=4, rank=rank, ranks=ranks) for rank in range(ranks)]
+        for number, stage in enumerate(stages):
+            recorders[number % ranks].watch(stage, number)
+        for tokens in self.tokens:
+            out = stages[0](tokens)
+            entered = out.detach().requires_grad_()
+            stages[1](entered).square().sum().backward()
+            out.backward(entered.grad)
+        if ranks == 2 and fault != 'apart':
+            total = stages[0].tied.grad + stages[1].tied.grad
+            stages[0].tied.grad, stages[1].tied.grad = total, total.clone()
+        for recorder in recorders:
+            recorder.step_done()
+
+    def test_sound_runs_agree(self):
+        for names, ranks in ((1, 1), (1, 2), (2, 1), (2, 2)):
+            with self.subTest(names=names, ranks=ranks):
+                code, text = self.check(names, ranks)
+                self.assertEqual(code, 0, text)
+                self.assertNotIn('contributions', text)
+
+    def test_faults_are_located(self):
+        for names in (1, 2):
+            with self.subTest(names=names):
+                code, text = self.check(names, 2, 'scaled')
+                self.assertEqual(code, 1, text)
+                self.assertRegex(text, r'\(backward\): step 0, micro-batch 0: backward `embed.weight` ')
+                self.assertIn('it is the sum over the copies of a tied parameter', text)
+                code, text = self.check(names, 2, 'apart')
+                self.assertEqual(code, 1, text)
+                self.assertRegex(text, r'\(accumulation\): step 0, stage \d: gradient `(embed|head).weight` ')
+                self.assertIn('they were not added up', text)
 
 
 class PipelineTest(unittest.TestCase):

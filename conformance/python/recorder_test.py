@@ -3,6 +3,7 @@
     scripts/peer torch 2.15.0 -- conformance/python/recorder_test.py
 """
 
+import copy
 import glob
 import json
 import os
@@ -422,6 +423,37 @@ class RecorderTest(unittest.TestCase):
     def test_too_many_forwards_are_an_error(self):
         with self.assertRaisesRegex(ValueError, r'forward 2 of Net in step 0, but microbatches=1'):
             self.record(fill(Net(), 1), self.batches[:2], microbatches=1)
+
+    def test_one_module_in_two_watched_ones(self):
+        """Two stages of one rank that share an embedding, for one."""
+
+        def of_microbatch(stages, batch):
+            out = stages[0](batch)
+            entered = out.detach().requires_grad_()
+            return out, entered, stages[1](entered).square().sum()
+
+        shared = fill(Layer(), 1)
+        stages = [nn.Sequential(shared, fill(Layer(), 2)), nn.Sequential(fill(Layer(), 3), shared)]
+        fresh, recorder = copy.deepcopy(stages), Recorder(self.folder, microbatches=3)
+        recorder.watch(stages[0], 0, {'0.': 'a.'})
+        recorder.watch(stages[1], 2, {'1.': 'b.'})
+        for batch in self.batches:
+            out, entered, loss = of_microbatch(stages, batch)
+            loss.backward()
+            out.backward(entered.grad)
+        recorder.step_done()
+        values = read(self.folder)
+        for m, batch in enumerate(self.batches):
+            out, entered, loss = of_microbatch(fresh, batch)
+            bias = fresh[0][0].fc.bias
+            of_b, back = torch.autograd.grad(loss, (bias, entered))
+            (of_a,) = torch.autograd.grad(out, bias, back)
+            for kind, name, expected in (('forward', 'a:in', batch), ('forward', 'b:in', fresh[1][0](entered)),
+                                         ('backward', 'a.fc.bias', of_a), ('backward', 'b.fc.bias', of_b)):  # fmt: skip
+                self.assertTrue(torch.equal(values[f'0/{kind}/{m}/{name}'], expected), f'{m} {name}')
+        self.assertFalse([key for key in values if '#' in key])
+        with open(os.path.join(self.folder, 'rank0.json')) as file:
+            self.assertEqual(json.load(file)['tied'], {'b.fc.weight': 'a.fc.weight', 'b.fc.bias': 'a.fc.bias'})
 
     def test_only_the_first_steps_are_recorded(self):
         recorder = Recorder(self.folder, microbatches=1, steps=2)

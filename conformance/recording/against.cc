@@ -26,7 +26,7 @@ class Aligner {
   }
 
   /// Every value that must be equal, in no order.
-  std::vector<AlignedValue> align(const RecordedStep& actual, const RecordedStep& expected);
+  std::vector<AlignedValue> align(const Step& actual, const Step& expected);
   /// Adds the names that align() left out to the verdict's notes.
   void add_notes();
 
@@ -55,7 +55,7 @@ bool Aligner::may_be_missing(const ValueKey& key, const RecordedStep& actual) {
     losses_left_out_ = true;
     return true;
   }
-  if (key.kind == reference::ResultKind::Backward && !is_event(key.name)) {
+  if (is_contribution(key)) {
     if (has_any(actual, reference::ResultKind::Backward, key.name, true)) return false;
     contributions_.insert(key.name);
     return true;
@@ -82,24 +82,45 @@ bool Aligner::may_be_extra(const ValueKey& key, const RecordedStep& expected) {
   return true;
 }
 
-std::vector<AlignedValue> Aligner::align(const RecordedStep& actual, const RecordedStep& expected) {
+/// The summands of a contribution that both runs have: of the run that has more copies.
+std::vector<const HostTensor*> summands_of(const AlignedValue& value, const Step& actual, const Step& expected) {
+  std::vector<const HostTensor*> summands;
+  for (const Step* step : {&actual, &expected}) {
+    const auto found = step->summands.find(value.key);
+    if (found == step->summands.end() || found->second.size() <= summands.size()) continue;
+    summands.clear();
+    for (const HostTensor& summand : found->second) summands.push_back(&summand);
+  }
+  if (summands.empty()) summands.push_back(value.expected);
+  return summands;
+}
+
+std::vector<AlignedValue> Aligner::align(const Step& actual, const Step& expected) {
   std::vector<AlignedValue> values;
-  for (const auto& [key, copies] : expected) {
-    const auto found = actual.find(key);
-    if (found == actual.end()) {
-      if (!may_be_missing(key, actual)) values.push_back({.key = key, .expected = &copies.front().tensor});
+  for (const auto& [key, copies] : expected.values) {
+    const auto found = actual.values.find(key);
+    if (found == actual.values.end()) {
+      if (!may_be_missing(key, actual.values)) values.push_back({.key = key, .expected = &copies.front().tensor});
       continue;
     }
     if (is_event(key.name) && found->second.size() > 1) {
       divided_.insert(module_of(key.name));  // a container that the pipeline cuts: each part is another module
       continue;
     }
-    for (const RecordedCopy& copy : found->second)
-      values.push_back({key, copy.stage, copy.rank, &copies.front().tensor, &copy.tensor});
+    for (const RecordedCopy& copy : found->second) {
+      values.push_back({.key = key,
+                        .parameter = first_name(one_.tied, key.name),
+                        .stage = copy.stage,
+                        .rank = copy.rank,
+                        .expected = &copies.front().tensor,
+                        .actual = &copy.tensor});
+      if (is_contribution(key)) values.back().summands = summands_of(values.back(), actual, expected);
+    }
   }
-  for (const auto& [key, copies] : actual)
-    if (!expected.contains(key) && !may_be_extra(key, expected))
-      values.push_back({key, copies.front().stage, copies.front().rank, nullptr, &copies.front().tensor});
+  for (const auto& [key, copies] : actual.values)
+    if (!expected.values.contains(key) && !may_be_extra(key, expected.values))
+      values.push_back(
+          {.key = key, .stage = copies.front().stage, .rank = copies.front().rank, .actual = &copies.front().tensor});
   return values;
 }
 
@@ -140,23 +161,30 @@ Difference difference_of(const AlignedValue& value, int step) {
 /// Clears `differs` of sums that differ only in their order.
 void allow_orders(std::vector<AlignedValue>& values, const Recording& one, AgainstVerdict& verdict) {
   std::map<std::string, std::vector<const AlignedValue*>> contributions;
-  for (const AlignedValue& value : values)
-    if (value.key.kind == reference::ResultKind::Backward && !is_event(value.key.name))
-      contributions[value.key.name].push_back(&value);
+  for (AlignedValue& value : values) {
+    if (!is_contribution(value.key)) continue;
+    contributions[value.key.name].push_back(&value);
+    if (!value.differs || value.summands.size() < 2 || !comparable(value) || !same_sum(value, value.summands, 1))
+      continue;
+    value.differs = false;
+    ++verdict.reordered;
+  }
   for (AlignedValue& value : values) {
     if (!value.differs || value.key.kind != reference::ResultKind::Grad || !comparable(value)) continue;
-    const auto& parts = contributions[value.key.name];
+    const auto& parts = contributions[value.parameter];
     std::set<int> microbatches;
+    std::vector<const HostTensor*> summands;
     bool equal = true;
     for (const AlignedValue* part : parts) {
       microbatches.insert(part->key.microbatch);
       equal = equal && !part->differs && part->expected->shape == value.expected->shape;
+      summands.insert(summands.end(), part->summands.begin(), part->summands.end());
     }
     if (!equal || static_cast<int>(microbatches.size()) != one.microbatches ||
         static_cast<int>(parts.size()) != one.microbatches)
       continue;
     value.contributions_equal = true;
-    if (!same_sum(value, parts, one.loss_scale)) continue;
+    if (!same_sum(value, summands, one.loss_scale)) continue;
     value.differs = false;
     ++verdict.reordered;
   }
@@ -243,7 +271,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
     if (step >= perturbed.steps())
       throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing; " + one.folder.string() +
                        " has it");
-    const RecordedStep samples = read_step(perturbed, step);
+    const RecordedStep samples = add_up_copies(read_step(perturbed, step), perturbed.tied).values;
     expect_same_data(values, samples, folder.string());
     for (auto& [value, scatter] : open) {
       const auto found = samples.find(value->key);
@@ -294,7 +322,7 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
   for (const std::string& name : one.order) positions.emplace(name, static_cast<int>(positions.size()));
   const int steps = std::min(run.steps(), one.steps());
   for (int step = 0; step < steps && verdict.differing == 0; ++step, ++verdict.steps) {
-    const RecordedStep actual = read_step(run, step), expected = read_step(one, step);
+    const Step actual = add_up_copies(read_step(run, step), one.tied), expected = add_up_copies(read_step(one, step), one.tied);
     std::vector<AlignedValue> values = aligner.align(actual, expected);
     std::stable_sort(values.begin(), values.end(), [&](const AlignedValue& a, const AlignedValue& b) {
       return causal_place(a.key, positions) < causal_place(b.key, positions);

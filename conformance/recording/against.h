@@ -1,8 +1,9 @@
 // Compares the recording of a pipelined run with the recording of the same script's run on one rank (recording.h). The
 // result names the first module, micro-batch and direction in which the two runs differ.
 //
-// Values are aligned by (step, kind, micro-batch, name), regardless of stage and rank, and compared in causal order,
-// step by step. The order within a step:
+// Values are aligned by (step, kind, micro-batch, name), regardless of stage and rank. What a micro-batch adds to the
+// gradient of a tied parameter, its contribution, is the sum over all copies, because the one-rank run has one copy.
+// Values are compared in causal order, step by step. The order within a step:
 //  - forward values, micro-batch by micro-batch, in the order of the one-rank run's forward;
 //  - losses;
 //  - backward values, micro-batch by micro-batch, in the reverse order, including the contributions of a micro-batch to
@@ -15,7 +16,10 @@
 //  - The order of a sum. If a parameter's contributions c_m of all M micro-batches agree bit for bit in both runs, its
 //    gradient may be their sum in any order, multiplied by the loss scale s before or after:
 //        |run - one| <= 2 gamma(M+1) sum_m |s c_m|,   gamma(k) = k u / (1 - k u),   u the unit roundoff of the dtype
-//    (M-1 additions and two scalings in each run; Higham, Accuracy and Stability of Numerical Algorithms, 3.1).
+//    (M-1 additions and two scalings in each run; Higham, Accuracy and Stability of Numerical Algorithms, 3.1). If the
+//    parameter has K > 1 copies, a contribution may itself be the sum of those of the copies, c_mk, in any order, and
+//    the gradient the sum of all:
+//        |run - one| <= 2 gamma(K+1) sum_k |c_mk|,   |run - one| <= 2 gamma(K M + 1) sum_mk |s c_mk|
 //  - Perturbed runs. Recorder(perturb=K) repeats the one-rank run and moves every value that a watched module passes
 //    on, in the forward and in the backward, by one unit in the last place at random. There are N >= 3 such runs; v is
 //    the unperturbed value with n elements, and d_i the difference of perturbed run i from v:
@@ -49,13 +53,13 @@ struct AgainstVerdict {
   int64_t equal = 0;                      ///< number of values that are equal bit for bit, in all compared steps
   int64_t elements = 0;                   ///< number of elements of the values that both runs have
   std::set<reference::ResultKind> kinds;  ///< kinds of the values that both runs have
-  int64_t reordered = 0;                  ///< number of gradients that are the same sum in another order
-  int64_t rounded = 0;                    ///< number of other values within the bounds from the perturbed runs
-  double largest_ratio = 0;               ///< among the `rounded` values: the largest error / bound
-  std::string largest_name;               ///< result key of the value with `largest_ratio`
-  int steps = 0;                          ///< number of compared steps
-  int perturbed_runs = 0;                 ///< number of perturbed runs that gave bounds; 0: none was needed
-  std::vector<std::string> notes;         ///< one line each: which values were left out, and why
+  int64_t reordered = 0;           ///< number of gradients and contributions that are the same sum in another order
+  int64_t rounded = 0;             ///< number of other values within the bounds from the perturbed runs
+  double largest_ratio = 0;        ///< among the `rounded` values: the largest error / bound
+  std::string largest_name;        ///< result key of the value with `largest_ratio`
+  int steps = 0;                   ///< number of compared steps
+  int perturbed_runs = 0;          ///< number of perturbed runs that gave bounds; 0: none was needed
+  std::vector<std::string> notes;  ///< one line each: which values were left out, and why
   /// Names of the parameters of the one-rank run that the pipelined run did not record: the comparison is incomplete.
   std::vector<std::string> unknown_parameters;
 

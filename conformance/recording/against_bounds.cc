@@ -23,14 +23,14 @@ double norm(const HostTensor& tensor) {
   return std::sqrt(squares);
 }
 
-bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue*>& contributions, double scale) {
-  const double k = static_cast<double>(contributions.size()) + 1;
-  const double ku = k * unit_roundoff(gradient.expected->dtype);
+bool same_sum(const AlignedValue& value, const std::vector<const HostTensor*>& summands, double scale) {
+  const double k = static_cast<double>(summands.size()) + 1;
+  const double ku = k * unit_roundoff(value.expected->dtype);
   const double gamma = ku < 1 ? ku / (1 - ku) : std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < element_count(*gradient.expected); ++i) {
+  for (int64_t i = 0; i < element_count(*value.expected); ++i) {
     double sum = 0;
-    for (const AlignedValue* part : contributions) sum += std::abs(scale * element_as_double(*part->expected, i));
-    const double gap = std::abs(element_as_double(*gradient.actual, i) - element_as_double(*gradient.expected, i));
+    for (const HostTensor* summand : summands) sum += std::abs(scale * element_as_double(*summand, i));
+    const double gap = std::abs(element_as_double(*value.actual, i) - element_as_double(*value.expected, i));
     if (!(gap <= 2 * gamma * sum)) return false;  // also false for NaN
   }
   return true;

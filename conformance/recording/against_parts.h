@@ -7,17 +7,20 @@
 #include <vector>
 
 #include "conformance/judge/compare.h"
-#include "conformance/recording/recording.h"
+#include "conformance/recording/step.h"
 
 namespace plumbline::conformance {
 
-/// A value of both runs, or of one run if the other lacks it. The recorded steps own the tensors.
+/// A value of both runs, or of one run if the other lacks it. The steps own the tensors.
 struct AlignedValue {
   ValueKey key = {};
+  std::string parameter = {};            ///< of a gradient: the name of its contributions (Recording::tied)
   int stage = -1;                        ///< in the pipelined run; -1: missing there, or does not apply
   int rank = -1;                         ///< likewise
   const HostTensor* expected = nullptr;  ///< from the one-rank run; null: missing there
   const HostTensor* actual = nullptr;    ///< from the pipelined run; null: missing there
+  /// Of a contribution: those of the parameter's copies, of which it is the sum; itself if there is only one.
+  std::vector<const HostTensor*> summands = {};
   bool differs = false;
   bool contributions_equal = false;              ///< for a gradient: the contributions of all micro-batches are equal
   std::optional<Difference> out_of_bounds = {};  ///< set if perturbed runs gave bounds and the value exceeds them
@@ -31,8 +34,6 @@ Direction direction_of(reference::ResultKind kind);
 /// As in AgainstVerdict::direction.
 std::string_view direction_name(Direction direction);
 
-/// Whether a value's name denotes an input or output of a module ("layers.3:in"), not a parameter or buffer.
-bool is_event(std::string_view name);
 /// The qualified name of a value's module: "layers.3" for "layers.3#1:out.hidden" and for the parameter
 /// "layers.3.weight".
 std::string module_of(std::string_view name);
@@ -43,9 +44,9 @@ bool comparable(const AlignedValue& value);
 /// The Euclidean norm of all elements.
 double norm(const HostTensor& tensor);
 
-/// Whether a gradient can be the sum of these contributions, times `scale`, in another order (against.h states the
-/// bound). `contributions` has one value for each micro-batch, in the shape of the gradient.
-bool same_sum(const AlignedValue& gradient, const std::vector<const AlignedValue*>& contributions, double scale);
+/// Whether both runs' values can be the sum of `summands`, times `scale`, in different orders (against.h states the
+/// bound). The summands have the shape of the value.
+bool same_sum(const AlignedValue& value, const std::vector<const HostTensor*>& summands, double scale);
 
 /// A value and its bounds, as compare() takes them.
 struct BoundedValue {

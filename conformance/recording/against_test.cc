@@ -289,6 +289,65 @@ TEST_F(Against, CopiesThatWereNotAddedUpAreReported) {
   EXPECT_TRUE(hold(run).agrees());
 }
 
+/// `head.weight` tied to `embed.weight`. The one-rank run has one parameter with what both add, under the first name.
+TEST_F(Against, ContributionsOfCopiesAreAddedUp) {
+  constexpr float kLarge = 0x1p24f;  // above it, every second whole number is a float32
+  const auto set = [](HostTensor& tensor, float value) { tensor = sample::f32({value, value}); };
+  const auto at = [](const std::string& stage, int mb, const std::string& name) {
+    return "0/backward/" + stage + "/" + std::to_string(mb) + "/" + name + ".weight";
+  };
+  // Of embed 2^24, 1, 1, of head 1, 1, 1, so that the one-rank run has 2^24 (of 2^24 + 1), 2, 2, in sum 2^24 + 4.
+  Made one = made(false), run = made(true);
+  one.index["tied"] = {{"head.weight", "embed.weight"}};
+  for (int mb = 0; mb < kMicrobatches; ++mb) {
+    set(one.at(at("-", mb, "embed")), mb == 0 ? kLarge : 2.0f);
+    one.ranks[0].tensors.erase(at("-", mb, "head"));
+    set(run.at(at("0", mb, "embed")), mb == 0 ? kLarge : 1.0f);
+    set(run.at(at("1", mb, "head")), 1);
+  }
+  for (const char* name : {"embed", "head"}) set(one.at("0/grad/-/-/" + std::string(name) + ".weight"), kLarge + 4);
+  const auto with_sum = [&](float sum) {
+    Made all = run;
+    set(all.at("0/grad/0/-/embed.weight"), sum);
+    set(all.at("0/grad/1/-/head.weight"), sum);
+    return all;
+  };
+  AgainstVerdict verdict = hold(with_sum(kLarge + 4), one);
+  EXPECT_TRUE(verdict.agrees()) << verdict.where;
+  EXPECT_EQ(verdict.equal, kValues - kMicrobatches);
+  EXPECT_TRUE(verdict.notes.empty()) << verdict.notes.front();
+  // 2 gamma(7) (2^24 + 5) is just above 14; without the copies' own summands it would be 2 gamma(4) (2^24 + 4), 8.
+  verdict = hold(with_sum(kLarge + 16), one);
+  EXPECT_TRUE(verdict.agrees()) << verdict.where;
+  EXPECT_EQ(verdict.reordered, 2);
+  EXPECT_EQ(hold(with_sum(kLarge + 20), one).direction, "accumulation");
+  // Two halves, not added up.
+  Made apart = run;
+  set(apart.at("0/grad/0/-/embed.weight"), kLarge + 2);
+  set(apart.at("0/grad/1/-/head.weight"), 3);
+  EXPECT_NE(hold(apart, one).where.find("they were not added up"), std::string::npos);
+  // A copy's contribution that is wrong, or is missing.
+  Made wrong = with_sum(kLarge + 4);
+  set(wrong.at(at("1", 1, "head")), 3);
+  verdict = hold(wrong, one);
+  ASSERT_TRUE(verdict.first);
+  EXPECT_EQ(to_string(verdict.first->key), at("-", 1, "embed"));
+  EXPECT_NE(verdict.where.find("the sum over the copies of a tied parameter"), std::string::npos) << verdict.where;
+  wrong.ranks[1].tensors.erase(at("1", 1, "head"));
+  EXPECT_EQ(hold(wrong, one).direction, "backward");
+  // Of three copies, 2^24 + 1 + 1 has two sums, 2^24 + 2 and 2^24.
+  Made three = with_sum(kLarge + 4);
+  set(one.at(at("-", 0, "embed")), kLarge + 2);
+  three.ranks[1].tensors[at("2", 0, "embed")] = sample::f32({1, 1});
+  verdict = hold(three, one);
+  EXPECT_TRUE(verdict.agrees()) << verdict.where;
+  EXPECT_EQ(verdict.reordered, 0);
+  set(one.at(at("-", 0, "embed")), kLarge);
+  verdict = hold(three, one);
+  EXPECT_TRUE(verdict.agrees()) << verdict.where;
+  EXPECT_EQ(verdict.reordered, 1);
+}
+
 TEST_F(Against, ValuesLeftOutAreReported) {
   Made run = made(true), one = made(false);
   for (const std::string stage : {"0", "1"})  // a container that is cut: another module in each stage
@@ -347,6 +406,8 @@ TEST_F(Against, RefusesBrokenRecordingsInOneLine) {
   refused("2 micro-batches", [&] { with("microbatches", 2); });
   refused("loss_scale", [&] { with("loss_scale", 0); });
   refused("perturb: expected a number", [&] { with("perturb", "1"); });
+  refused("tied: expected an object", [&] { with("tied", {"head.weight"}); });
+  refused("tied.a: expected a string", [&] { with("tied", {{"a", 1}}); });
   refused("files[0]", [&] { with("files", {"../../elsewhere.safetensors"}); });
   refused("no step was recorded", [&] { with("files", nlohmann::json::array()); });
   refused("rank1.json is of another run", [&] {

@@ -24,6 +24,7 @@ struct RankIndex {
   bool is_perturbed = false;
   std::vector<fs::path> files;
   std::vector<std::string> parameters, order;
+  std::map<std::string, std::string> tied;
 };
 
 RankIndex read_index(const fs::path& folder, int rank) {
@@ -33,7 +34,7 @@ RankIndex read_index(const fs::path& folder, int rank) {
   const JsonPlace root(document, path.string());
   if (root["schema"].text() != kRecordingSchema) root["schema"].fail(kRecordingSchema);
   root.expect_only({"schema", "rank", "ranks", "microbatches", "whole_batch", "loss_scale", "perturb", "torch", "files",
-                    "parameters", "order"});
+                    "parameters", "order", "tied"});
   if (root["rank"].integer() != rank) root["rank"].fail(std::to_string(rank) + ", as the file's name says");
   RankIndex index;
   index.ranks = root["ranks"].small(1, kMostRanks);
@@ -54,6 +55,8 @@ RankIndex read_index(const fs::path& folder, int rank) {
   }
   index.parameters = root["parameters"].texts();
   index.order = root["order"].texts();
+  if (const auto tied = root.find("tied"))
+    for (const auto& [name, first] : tied->members()) index.tied.emplace(name, first.text());
   return index;
 }
 
@@ -94,6 +97,7 @@ Recording read_recording(const fs::path& folder) {
     for (std::string& name : index.order)
       if (known.insert(name).second) recording.order.push_back(std::move(name));
     recording.parameters.insert(index.parameters.begin(), index.parameters.end());
+    recording.tied.merge(index.tied);
   }
   if (fs::exists(folder / ("rank" + std::to_string(ranks) + ".json")))
     throw InputError(folder.string() + ": rank" + std::to_string(ranks) + ".json is of another run, this one had " +

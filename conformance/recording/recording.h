@@ -10,6 +10,7 @@
 //   files                       rank<R>.step<S>.safetensors, one for each step, from step 0
 //   parameters                  the qualified names that this rank holds
 //   order                       names of values in the order of the first forward
+//   tied                        from the other names of a parameter with several to its first; may be absent
 // Tensors are named by result key (reference/result_key.h). Kinds: forward and backward of the inputs and outputs of
 // modules (`layers.3:in`, `layers.3:out`) and of parameters; loss, grad, buffer. Perturbed runs are in the subfolders
 // perturbed-<number>.
@@ -34,6 +35,7 @@ struct Recording {
   bool is_perturbed = false;
   std::vector<std::string> order = {};                         ///< of all ranks, one after the other, each name once
   std::set<std::string> parameters = {};                       ///< of all ranks
+  std::map<std::string, std::string> tied = {};                ///< of all ranks: other name -> first name
   std::vector<std::vector<std::filesystem::path>> files = {};  ///< [step][rank], for the steps that all ranks have
   std::vector<std::filesystem::path> perturbed = {};           ///< the folders of perturbed runs, sorted by name
 

@@ -268,6 +268,7 @@ class Recorder:
     steps         the number of recorded steps; later steps are ignored
     modules       patterns of qualified names ('layers.*', 'head'; * stays within one dot); None: every module
     whole_batch   a forward runs the whole batch: values are cut into micro-batches along dimension 0
+    rows          the batch's length in it; None: that of the forward's first input with dimensions; others are not cut
     loss_scale    the script's factor on a micro-batch's loss before its backward that the other run lacks (1/M,
                   or with whole_batch and a mean loss 1/M as well): recorded backward values are divided by it
     perturb       a number: moves every output of a watched module, forward and backward, by one unit in the last place,
@@ -277,14 +278,14 @@ class Recorder:
     """
 
     def __init__(self, folder, microbatches, steps=1, modules=None, whole_batch=False, loss_scale=1.0, perturb=None,
-                 inputs=True, rank=None, ranks=None):  # fmt: skip
+                 inputs=True, rank=None, ranks=None, rows=None):  # fmt: skip
         initialized = torch.distributed.is_available() and torch.distributed.is_initialized()
         default_rank = torch.distributed.get_rank() if initialized else int(os.environ.get('RANK', 0))
         default_ranks = torch.distributed.get_world_size() if initialized else int(os.environ.get('WORLD_SIZE', 1))
         self.rank = default_rank if rank is None else rank
         self.ranks = default_ranks if ranks is None else ranks
         self.folder = os.path.join(folder, f'perturbed-{perturb}') if perturb is not None else os.fspath(folder)
-        self.microbatches, self.steps, self.patterns = microbatches, steps, modules
+        self.microbatches, self.steps, self.patterns, self.rows = microbatches, steps, modules, rows
         self.whole_batch, self.loss_scale, self.perturb, self.inputs = whole_batch, loss_scale, perturb, inputs
         self.step, self.roots, self.order, self.files = 0, [], {}, []
         self._values, self._contributions = {}, {}
@@ -423,7 +424,7 @@ class Recorder:
             if parameter.requires_grad and id(parameter) not in self._hooked:
                 self._hooked.add(id(parameter))
                 parameter.register_hook(self._contribution(self._places[id(parameter)]))
-        self._rows = next((tensor.size(0) for tensor in tensors if tensor.dim()), 0)
+        self._rows = self.rows or next((tensor.size(0) for tensor in tensors if tensor.dim()), 0)
         root.calls.setdefault(number, {})  # not new if the module runs again for a micro-batch: another view of the data
         root.not_hooked.setdefault(number, set())
         self._frame.here = (root, number, [])

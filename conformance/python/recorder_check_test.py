@@ -117,6 +117,32 @@ class TiedTest(unittest.TestCase):
                 self.assertIn('they were not added up', text)
 
 
+class WholeBatchTest(unittest.TestCase):
+    """A value that is as long as the batch, but not of its rows."""
+
+    def test_positions_are_not_cut(self):
+        class Positioned(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.positions = nn.Linear(4, 4), nn.Embedding(6, 4)
+
+            def forward(self, x):
+                return self.fc(x + self.positions(torch.arange(6)))
+
+        whole = torch.arange(6.0 * 6 * 4).sin().reshape(6, 6, 4)
+        with tempfile.TemporaryDirectory() as folder:
+            one, run = os.path.join(folder, 'one'), os.path.join(folder, 'run')
+            for options in (*({'whole_batch': True, 'perturb': seed} for seed in (None, 1, 2, 3)), {}):
+                recorder = Recorder(one if options else run, microbatches=3, **options)
+                model = recorder.watch(fill(Positioned(), 1))
+                for batch in [whole] if options else whole.tensor_split(3):
+                    model(batch).square().sum().backward()
+                recorder.step_done()
+            code, text = checked(run, one)
+        self.assertEqual(code, 0, text)
+        self.assertIn('not in the one-rank run: `positions:out`\n', text)
+
+
 class PipelineTest(unittest.TestCase):
     """The example under torchrun: each injected fault is located."""
 

@@ -304,6 +304,26 @@ class RecorderTest(unittest.TestCase):
             # The gap is rounding, of sums of at most 6 products below 8 in magnitude.
             self.assertLess((actual[key] - expected[key]).abs().max().item(), 1e-13, key)
 
+    def test_a_whole_batch_whose_first_input_is_no_batch(self):
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Layer()
+
+            def forward(self, mask, x):
+                return self.inner(x) @ mask
+
+        batch, seen = torch.cat(self.batches), []
+        for rows in (None, 6):
+            recorder = Recorder(self.folder, microbatches=3, whole_batch=True, rows=rows)
+            recorder.watch(fill(Masked(), 1))(torch.eye(4), batch).square().sum().backward()
+            recorder.step_done()
+            seen.append({key: value for key, value in read(self.folder).items() if ':' in key})
+        self.assertEqual(seen[0], {})
+        self.assertEqual(len(seen[1]), 3 * (6 + 4))  # of inner, fc and act; the batch has no gradient
+        for m, part in enumerate(self.batches):
+            self.assertTrue(torch.equal(seen[1][f'0/forward/{m}/inner:in'], part))
+
     def test_perturbing_moves_by_one_unit_in_the_last_place(self):
         model, batch = fill(nn.Sequential(nn.Identity(), nn.Linear(4, 4)), 1), self.batches[0] - 1.3
         plain = self.record(model, [batch])

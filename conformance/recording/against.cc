@@ -256,8 +256,16 @@ void expect_same_data(const std::vector<AlignedValue>& values, const RecordedSte
                        "data with another `perturb`");
 }
 
+/// A step of the one-rank run, or of a perturbed one, in the form of the pipelined run's.
+Step step_like(const Step& actual, const Recording& recording, int step) {
+  Step expected = add_up_copies(read_step(recording, step), recording.tied);
+  if (recording.whole_batch) join_uncut(expected.values, actual.values);
+  return expected;
+}
+
 /// Clears `differs` of values within the bounds from the perturbed runs.
-void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int step, AgainstVerdict& verdict) {
+void allow_rounding(std::vector<AlignedValue>& values, const Step& actual, const Recording& one, int step,
+                    AgainstVerdict& verdict) {
   std::vector<std::pair<AlignedValue*, Scatter>> open;
   for (AlignedValue& value : values)
     if (value.differs && comparable(value)) open.emplace_back(&value, Scatter(*value.expected));
@@ -271,7 +279,7 @@ void allow_rounding(std::vector<AlignedValue>& values, const Recording& one, int
     if (step >= perturbed.steps())
       throw InputError(folder.string() + ": step " + std::to_string(step) + " is missing; " + one.folder.string() +
                        " has it");
-    const RecordedStep samples = add_up_copies(read_step(perturbed, step), perturbed.tied).values;
+    const RecordedStep samples = step_like(actual, perturbed, step).values;
     expect_same_data(values, samples, folder.string());
     for (auto& [value, scatter] : open) {
       const auto found = samples.find(value->key);
@@ -322,7 +330,7 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
   for (const std::string& name : one.order) positions.emplace(name, static_cast<int>(positions.size()));
   const int steps = std::min(run.steps(), one.steps());
   for (int step = 0; step < steps && verdict.differing == 0; ++step, ++verdict.steps) {
-    const Step actual = add_up_copies(read_step(run, step), one.tied), expected = add_up_copies(read_step(one, step), one.tied);
+    const Step actual = add_up_copies(read_step(run, step), one.tied), expected = step_like(actual, one, step);
     std::vector<AlignedValue> values = aligner.align(actual, expected);
     std::stable_sort(values.begin(), values.end(), [&](const AlignedValue& a, const AlignedValue& b) {
       return causal_place(a.key, positions) < causal_place(b.key, positions);
@@ -336,7 +344,7 @@ AgainstVerdict hold_against(const Recording& run, const Recording& one, bool use
       }
     }
     allow_orders(values, one, verdict);
-    if (use_perturbed && !one.perturbed.empty()) allow_rounding(values, one, step, verdict);
+    if (use_perturbed && !one.perturbed.empty()) allow_rounding(values, actual, one, step, verdict);
     verdict.differing = std::count_if(values.begin(), values.end(), [](const AlignedValue& v) { return v.differs; });
     const auto first = std::find_if(values.begin(), values.end(), [](const AlignedValue& v) { return v.differs; });
     if (first == values.end()) continue;

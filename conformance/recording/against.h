@@ -2,7 +2,8 @@
 // result names the first module, micro-batch and direction in which the two runs differ.
 //
 // Values are aligned by (step, kind, micro-batch, name), regardless of stage and rank. What a micro-batch adds to the
-// gradient of a tied parameter, its contribution, is the sum over all copies, because the one-rank run has one copy.
+// gradient of a tied parameter, its contribution, is the sum over all copies, because the one-rank run has one copy. A
+// value that a forward of the whole batch cut although its rows are none of the batch (step.h) is put together again.
 // Values are compared in causal order, step by step. The order within a step:
 //  - forward values, micro-batch by micro-batch, in the order of the one-rank run's forward;
 //  - losses;

@@ -348,6 +348,31 @@ TEST_F(Against, ContributionsOfCopiesAreAddedUp) {
   EXPECT_EQ(verdict.reordered, 1);
 }
 
+TEST_F(Against, ValuesThatTheRunDidNotCutAreComparedWhole) {
+  Made one = made(false), run = made(true);
+  one.index["whole_batch"] = true;
+  for (int mb = 0; mb < kMicrobatches; ++mb)
+    for (const std::string kind : {"forward", "backward"}) {
+      const std::string place = std::to_string(mb) + "/positions:out";
+      one.ranks[0].tensors["0/" + kind + "/-/" + place] = sample::f32({static_cast<float>(mb)});
+      run.ranks[0].tensors["0/" + kind + "/0/" + place] = sample::f32({0, 1, 2});
+    }
+  for (Made* all : {&one, &run}) all->ranks[0].order.push_back("positions:out");
+  AgainstVerdict verdict = hold(run, one);
+  EXPECT_TRUE(verdict.agrees()) << verdict.where;
+  EXPECT_EQ(verdict.equal, kValues + kMicrobatches);
+  EXPECT_EQ(verdict.notes, (std::vector<std::string>{"gradients recorded in the pipelined run but not in the one-rank "
+                                                     "run: `positions:out`"}));
+  element(run.at("0/forward/0/1/positions:out"), 2) = 2.5f;
+  EXPECT_EQ(to_string(hold(run, one).first->key), "0/forward/0/1/positions:out");
+  for (const float moved : {0.125f, -0.125f, 0.0625f}) {
+    Made perturbed = one;
+    element(perturbed.at("0/forward/-/2/positions:out"), 0) += moved;
+    write(folder_ / "one" / ("perturbed-" + std::to_string(moved)), perturbed);
+  }
+  EXPECT_TRUE(hold(run, one).agrees());
+}
+
 TEST_F(Against, ValuesLeftOutAreReported) {
   Made run = made(true), one = made(false);
   for (const std::string stage : {"0", "1"})  // a container that is cut: another module in each stage

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace plumbline::conformance {
@@ -51,6 +52,21 @@ std::optional<HostTensor> sum_of(const std::vector<RecordedCopy>& copies) {
   return sum;
 }
 
+/// The pieces one after the other along the first dimension, if they fit.
+std::optional<HostTensor> joined(const std::vector<const HostTensor*>& pieces) {
+  HostTensor whole = *pieces.front();
+  if (whole.shape.empty()) return std::nullopt;
+  for (size_t i = 1; i < pieces.size(); ++i) {
+    const HostTensor& piece = *pieces[i];
+    if (piece.dtype != whole.dtype || piece.shape.size() != whole.shape.size() ||
+        !std::equal(piece.shape.begin() + 1, piece.shape.end(), whole.shape.begin() + 1))
+      return std::nullopt;
+    whole.shape[0] += piece.shape[0];
+    whole.data.insert(whole.data.end(), piece.data.begin(), piece.data.end());
+  }
+  return whole;
+}
+
 }  // namespace
 
 bool is_event(std::string_view name) { return name.find(':') != std::string_view::npos; }
@@ -79,6 +95,30 @@ Step add_up_copies(RecordedStep values, const std::map<std::string, std::string>
     copies.front().tensor = std::move(*sum);
   }
   return step;
+}
+
+void join_uncut(RecordedStep& whole, const RecordedStep& run) {
+  std::map<std::pair<reference::ResultKind, std::string_view>, std::vector<const HostTensor*>> pieces;
+  for (const auto& [key, copies] : whole)  // micro-batches ascend
+    if (is_event(key.name)) pieces[{key.kind, key.name}].push_back(&copies.front().tensor);
+  std::map<ValueKey, HostTensor> uncut;
+  bool any_cut = false;  // a script that does not cut its batch at all has a fault
+  for (const auto& [key, copies] : whole) {
+    const auto found = run.find(key);
+    if (!is_event(key.name) || found == run.end()) continue;
+    const HostTensor& actual = found->second.front().tensor;
+    any_cut = any_cut || actual.shape == copies.front().tensor.shape;
+    if (actual.shape == copies.front().tensor.shape) continue;
+    std::optional<HostTensor> all = joined(pieces[{key.kind, key.name}]);
+    if (all && all->shape == actual.shape) uncut.emplace(key, std::move(*all));
+  }
+  if (!any_cut) return;
+  for (auto& [key, tensor] : uncut) {
+    if (key.kind == reference::ResultKind::Backward)
+      whole.erase(key);
+    else
+      whole.at(key).front().tensor = std::move(tensor);
+  }
 }
 
 }  // namespace plumbline::conformance

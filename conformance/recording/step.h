@@ -1,4 +1,4 @@
-// A step of a recording as against.cc aligns it: the copies of tied parameters are added up.
+// A step of a recording as against.cc aligns it: copies added up, and nothing cut that the pipelined run has whole.
 #pragma once
 
 #include <map>
@@ -29,5 +29,10 @@ struct Step {
 /// stages, and of several names in `tied`, under the first. The sum is rounded once, to the dtype of the copies, and
 /// has no stage. Copies that differ in dtype or shape, or are not of floating point, stay as they are.
 Step add_up_copies(RecordedStep values, const std::map<std::string, std::string>& tied);
+
+/// Undoes the recorder's cut of a value that is as long as the batch but has no rows of the batch (the embeddings of
+/// positions, for one): `run` has it, in a micro-batch, in the shape of all pieces of `whole` together. `whole` then
+/// has it so as well. Its gradients, of which a micro-batch has only a part, leave `whole`.
+void join_uncut(RecordedStep& whole, const RecordedStep& run);
 
 }  // namespace plumbline::conformance

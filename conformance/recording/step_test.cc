@@ -1,4 +1,4 @@
-// Sums over copies in each dtype, by bits that were written down by hand.
+// Sums over copies in each dtype, by bits that were written down by hand, and pieces that belong together.
 #include "conformance/recording/step.h"
 
 #include <gtest/gtest.h>
@@ -67,6 +67,32 @@ TEST(Step, OnlyContributionsOfOneFormAreAddedUp) {
   for (const int stage : {0, 1})
     others[{ResultKind::Backward, 0, "embed:out"}].push_back({stage, stage, sample::f32({1})});
   for (const auto& [key, copies] : add_up_copies(others, {}).values) EXPECT_EQ(copies.size(), 2u) << key.name;
+}
+
+TEST(Step, PiecesAreJoinedWhereTheRunHasThemWhole) {
+  const HostTensor whole = sample::f32({1, 2, 3});
+  RecordedStep one, run;
+  const auto put = [](RecordedStep& step, ResultKind kind, int microbatch, const std::string& name,
+                      const HostTensor& tensor) { step[{kind, microbatch, name}].push_back({0, -1, tensor}); };
+  for (int mb = 0; mb < 2; ++mb)
+    for (const ResultKind kind : {ResultKind::Forward, ResultKind::Backward}) {
+      put(one, kind, mb, "positions:out", mb == 0 ? sample::f32({1, 2}) : sample::f32({3}));  // as tensor_split() cuts
+      put(run, kind, mb, "positions:out", whole);
+      put(one, kind, mb, "short:out", sample::f32({1}));
+      put(run, kind, mb, "short:out", whole);
+    }
+  RecordedStep all_whole = one;
+  join_uncut(all_whole, run);
+  EXPECT_EQ(all_whole.size(), one.size()) << "a script that cuts nothing is at fault";
+  put(one, ResultKind::Forward, 0, "fc:out", sample::f32({5}));
+  put(run, ResultKind::Forward, 0, "fc:out", sample::f32({6}));
+  join_uncut(one, run);
+  for (int mb = 0; mb < 2; ++mb) {
+    EXPECT_EQ(one.at({ResultKind::Forward, mb, "positions:out"}).front().tensor, whole);
+    EXPECT_FALSE(one.contains({ResultKind::Backward, mb, "positions:out"}));
+    EXPECT_EQ(one.at({ResultKind::Backward, mb, "short:out"}).front().tensor, sample::f32({1}));
+  }
+  EXPECT_EQ(one.at({ResultKind::Forward, 0, "fc:out"}).front().tensor, sample::f32({5}));
 }
 
 }  // namespace

@@ -480,8 +480,10 @@ class Recorder:
             if self._cuts(tensor):
                 self.order.setdefault(name)
                 self._put('forward', root, number, name, tensor)
+            if isinstance(tensor, torch.nn.Parameter):
+                continue  # its uses share one gradient, of which _contribution() keeps what each micro-batch adds
             if tensor.requires_grad:
-                tensor.register_hook(self._gradient(root, number, name))
+                tensor.register_hook(self._gradient(root, number, name, tensor.is_leaf))
             elif tensor.is_floating_point() and not torch.is_grad_enabled():
                 root.not_hooked[number].add(name)
 
@@ -501,7 +503,7 @@ class Recorder:
         for path, tensor in _tensors_in(value):
             if tensor.requires_grad and event + path in root.not_hooked[number]:
                 root.not_hooked[number].discard(event + path)
-                tensor.register_hook(self._gradient(root, number, event + path))
+                tensor.register_hook(self._gradient(root, number, event + path, tensor.is_leaf))
 
     # Gradients.
 
@@ -511,12 +513,14 @@ class Recorder:
         root, number = seen[-1] if seen else (None, None)
         return self._running or root, number if self._microbatch is None else self._microbatch
 
-    def _gradient(self, root, number, name):
+    def _gradient(self, root, number, name, is_leaf):
         step = self.step
 
         def hook(gradient):
             if step != self.step:
                 return None  # a graph of an earlier step, kept alive
+            if is_leaf and self._now()[1] not in (number, None):
+                return None  # a tensor that other micro-batches use too: its hooks are called in each one's backward
             seen = self._tasks.setdefault(_graph_task(), [])
             if not seen or seen[-1] != (root, number):
                 seen.append((root, number))

@@ -270,6 +270,49 @@ class RecorderTest(unittest.TestCase):
             if '/backward/' in key:
                 self.assertTrue(torch.equal(actual[key], expected[key]), key)
 
+    def test_a_leaf_of_all_micro_batches_has_gradients_of_each(self):
+        """A parameter that modules pass on, as queries and prompts are, and a tensor of the user's."""
+
+        class Prompt(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(4))
+
+            def forward(self):
+                return self.weight
+
+        class Decoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+
+            def forward(self, x, query, shift):
+                return self.fc(x * query + shift)
+
+        class Queried(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.prompt, self.decoder, self.query = Layer(), Prompt(), Decoder(), nn.Embedding(2, 4)
+
+            def forward(self, x, shift):
+                return self.decoder(self.first(x) * self.prompt(), self.query.weight, shift)
+
+        shift, model = torch.ones(4, requires_grad=True), fill(Queried(), 1)
+
+        def run(recorder):
+            for batch in self.batches:
+                model(batch, shift).square().sum().backward()
+
+        values = self.record(model, self.batches, 'queried', run)
+        for m, batch in enumerate(self.batches):
+            fresh, own = fill(Queried(), 1), torch.ones(4, requires_grad=True)
+            fresh(batch, own).square().sum().backward()
+            leaves = {name: parameter.grad for name, parameter in fresh.named_parameters()} | {'decoder:in.2': own.grad}
+            for name, gradient in leaves.items():
+                self.assertTrue(torch.equal(values[f'0/backward/{m}/{name}'], gradient), f'{m} {name}')
+            self.assertTrue(torch.equal(values[f'0/forward/{m}/prompt:out'], fresh.prompt.weight))
+            self.assertFalse({f'0/backward/{m}/prompt:out', f'0/backward/{m}/decoder:in.1'} & set(values))
+
     def test_calls_and_structures_have_names(self):
         class Inner(nn.Module):
             def forward(self, x, *, scale):

@@ -48,11 +48,19 @@ def write_tensors(path, named):
     tensors.write_tensors(path, {name: to_numpy(tensor) for name, tensor in named.items()})
 
 
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and to_numpy(a).tobytes() == to_numpy(b).tobytes()
+
+
 class Results(results.Results):
-    """{key: tensor}; put() copies the present values."""
+    """{key: tensor}; put() copies the present values, once for each key; again only with the same bits, as of a hook that is
+    called twice, or of a parameter of which a rank has two copies."""
 
     def put(self, step, kind, stage, microbatch, name, tensor):
-        self[results.key(step, kind, stage, microbatch, name)] = in_pairs(tensor.detach()).clone()
+        text, copy = results.key(step, kind, stage, microbatch, name), in_pairs(tensor.detach()).clone()
+        if text in self and not same_bits(self[text], copy):
+            raise ValueError(f"result {text} is put twice, with other bits")
+        self[text] = copy
 
     def write(self, path):
         """Writes the file atomically."""

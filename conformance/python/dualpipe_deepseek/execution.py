@@ -77,13 +77,14 @@ class Execution:
         border = crossing(program, 1)
         set_p2p_tensor_shapes([tuple(b["shape"]) for b in border])
         set_p2p_tensor_dtype(DTYPES[border[0]["dtype"]])
-        for module in self.modules:
-            module.begin(self.step)
-        self.dual_pipe.train(train)
         wants_outputs = not train and self._joinable(program)
+        for module in self.modules:
+            module.begin(self.step, puts_outputs=not wants_outputs)
+        self.dual_pipe.train(train)
+        inputs = self._inputs(train)
         with contextlib.nullcontext() if train else torch.no_grad():
             losses, outputs = self.dual_pipe.step(
-                *self._inputs(train),
+                *inputs,
                 num_chunks=self.case.microbatches,
                 criterion=self._loss if step["loss"] else None,
                 labels=self._labels(train),
@@ -96,6 +97,7 @@ class Execution:
             if wants_outputs:
                 self._outputs(outputs)
         if train:
+            self._put_input_gradients(inputs)
             self._after_training()
 
     def _after_training(self):
@@ -121,6 +123,16 @@ class Execution:
         halves = [self._half(x, self.feeds) for x in self.case.batch_inputs(self.step)]
         wanted = train and self.case.json["input_gradients"]
         return [x.clone().requires_grad_() if wanted and x is not None and x.is_floating_point() else x for x in halves]
+
+    def _put_input_gradients(self, inputs):
+        """The rows of each micro-batch in the gradients that DualPipe left in the user's tensors."""
+        if self.feeds is None:
+            return
+        microbatches = self.halves[self.feeds]
+        for entry, x in zip(self.case.json["inputs"], inputs, strict=True):
+            if x is not None and x.grad is not None:
+                for m, gradient in zip(microbatches, x.grad.tensor_split(len(microbatches), self.batch_dim), strict=True):
+                    self.recorder.put("input-grad", None, m, entry["name"], gradient)
 
     def _labels(self, train):
         """What belongs to the half that ends on this rank: its targets, and as another label the weights of its losses."""

@@ -22,9 +22,9 @@ class Stage(nn.Module):
         self._case, self._first, self._recorder, self._weighed = case, first, recorder, weighed
         self._last = index == case.stages - 1
 
-    def begin(self, step):
-        """Before each train and eval step."""
-        self._step, self._next = step, self._first
+    def begin(self, step, puts_outputs):
+        """Before each train and eval step. `puts_outputs`: whether the model's outputs are recorded here."""
+        self._step, self._next, self._puts_outputs = step, self._first, puts_outputs
         program = self._case.step_program(step, self._first)
         self._takes = None if self.index == 0 else [b["name"] for b in crossing(program, self.index)]
         self._gives = [b["name"] for b in crossing(program, self.index + 1)]
@@ -33,9 +33,7 @@ class Stage(nn.Module):
     def forward(self, *args):
         microbatch, self._next = self._next, self._next + 1
         if self._takes is None:
-            names = [entry["name"] for entry in self._case.json["inputs"]]
-            inputs = [self._model_input(*entry, microbatch) for entry in zip(names, args, strict=True)]
-            passing = {}
+            inputs, passing = args, {}
         else:
             passing = dict(zip(self._takes, args, strict=True))
             inputs = [self._received(name, passing.get(name), microbatch) for name in self.stage.input_names()]
@@ -46,7 +44,7 @@ class Stage(nn.Module):
                 # The first thing in this micro-batch's backward.
                 value.register_hook(lambda _: self._recorder.backward_begins(self.index, microbatch))
         if self._last:
-            for name, value in zip(self._case.output_names(), flat, strict=True):
+            for name, value in zip(self._case.output_names(), flat, strict=True) if self._puts_outputs else ():
                 self._recorder.put("output", None, microbatch, name, value)
             return tuple(flat)
         made = dict(zip(self.stage.output_names(), flat, strict=True))
@@ -66,13 +64,6 @@ class Stage(nn.Module):
                 # A copy, since DualPipe accepts no view.
                 flat[carrier] = LocalLoss.apply(flat[carrier], loss, weight).clone()
         return flat
-
-    def _model_input(self, name, x, microbatch):
-        if x is None or not x.requires_grad:
-            return x
-        own = x.view_as(x)
-        own.register_hook(lambda gradient: self._recorder.put("input-grad", None, microbatch, name, gradient))
-        return own
 
     def _received(self, name, x, microbatch):
         """The tensor that this stage uses; for a forwarded value, a view whose gradient is this stage's share."""

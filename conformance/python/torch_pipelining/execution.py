@@ -15,6 +15,7 @@ from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
 
 from given import Given, leaf
+from order import check_order
 from parameters import Parameters, share
 from recorder import Recorder
 from replicas import Replicas, part, whole
@@ -148,9 +149,8 @@ class Execution:
             return getattr(schedules, CLASSES[name])(stages[0], microbatches, **options)
         if name in CLASSES:
             schedule = getattr(schedules, CLASSES[name])(stages, microbatches, **options)
-            order = [[str(a) for a in schedule.pipeline_order[r] if a is not None] for r in range(len(self.files.rows))]
-            if order == self.files.rows:
-                return schedule
+            check_order(schedule, self.files.rows)
+            return schedule
         schedule = schedules._PipelineScheduleRuntime(stages, microbatches, **options)
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
             file.writelines(",".join(cell for cell in row if _computes(cell)) + "\n" for row in self.files.rows)

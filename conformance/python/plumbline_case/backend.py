@@ -88,6 +88,7 @@ class Backend:
     What it is told, before prepare():
 
     rank, world_size   of this process; alone (world_size 1) it acts as all ranks of a case
+    started            when its job was written, in nanoseconds: all ranks of a start have the same, other starts another
     timeout            the longest wait for one message, in seconds
     """
 
@@ -117,6 +118,7 @@ class Backend:
 
     rank = 0
     world_size = 1
+    started = 0
     timeout = 60.0
 
     def why_not(self, case):
@@ -304,6 +306,7 @@ class Backend:
                 # One write for the line: output of another process on the same pipe cannot come between.
                 print(f"@plumbline case {number} {what}" + (f": {why}" if why else "") + "\n", end="", file=answer, flush=True)
 
+            self.started = os.stat(options.job).st_mtime_ns
             self.run_job(job, folder, options.out, tell)
 
 

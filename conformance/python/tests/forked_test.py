@@ -5,8 +5,10 @@
 
 import contextlib
 import io
+import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -70,6 +72,51 @@ class Engine(GlooBackend):
             if self.rank == 0:
                 tell(number, "done")
         self.fails(self.rank, CASES)
+
+
+LAUNCHED = f"""
+import os, signal, sys
+sys.path.insert(0, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))!r})
+import torch.distributed as dist
+from plumbline_case.torch_distributed import GlooBackend
+
+class Engine(GlooBackend):
+    def run_cases(self, job, folder, out, tell, first=0):
+        dist.barrier()
+        if job["seed"] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.rank == 0:
+            tell(0, "done")
+
+Engine().main()
+"""
+
+
+class Launched(unittest.TestCase):
+    def start(self, folder, seed):
+        """Exit codes, and what rank 0 prints, of the two ranks of a start, as mpirun starts them."""
+        job = os.path.join(folder, "job.json")
+        with open(job, "w", encoding="utf-8") as file:
+            json.dump({"format": "plumbline-job/1", "ranks": 2, "cases": [], "timeout_seconds": 20, "seed": seed}, file)
+        environment = {name: value for name, value in os.environ.items() if name != "MASTER_ADDR"}
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", LAUNCHED, "run", "--job", job, "--out", folder], stdout=subprocess.PIPE, text=True,
+                env=environment | {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"},
+            )
+            for rank in range(2)
+        ]  # fmt: skip
+        try:
+            printed = [process.communicate(timeout=60)[0] for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        return [process.returncode for process in processes], printed[0]
+
+    def test_a_start_does_not_meet_the_dead_ranks_of_the_one_before(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.start(folder, seed=0), ([-signal.SIGKILL] * 2, ""))
+            self.assertEqual(self.start(folder, seed=1), ([0, 0], "@plumbline case 0 done\n"))
 
 
 class Forked(unittest.TestCase):

@@ -50,13 +50,17 @@ class GlooBackend(Backend):
 
         dist.barrier()
 
+    def store(self, out):
+        """Where ranks that a launcher started meet. A start that was killed leaves its file, with the addresses of dead ranks:
+        the next one has another."""
+        return "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous-{self.started}"
+
     def run_job(self, job, folder, out, tell):
         if "wire" in job:
             messages.install()
         if place := launched(job["ranks"]):
             self._is_launched = True
-            store = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath(out)}/rendezvous"
-            with process_group(store, *place, job, self.device):
+            with process_group(self.store(out), *place, job, self.device):
                 super().run_job(job, folder, out, tell)
             return
 

@@ -7,6 +7,7 @@ which it must leave right. In the environment of scripts/peer:
 import datetime
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import time
@@ -148,6 +149,14 @@ def run(engine, text, ranks=2):
             process.join(10)
             process.kill()
     return all(answers)
+
+
+class Contract(unittest.TestCase):
+    def test_no_send_is_later_than_it_says(self):
+        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "INTERPRETING.md")
+        with open(page, encoding="utf-8") as file:
+            most = re.search(r"^\| `slow` \| each send begins a random time later, at most (\d+) ms", file.read(), re.MULTILINE)[1]
+        self.assertLessEqual(wire.DELAY + wire.SHUFFLE + wire.LATE, int(most) / 1000)
 
 
 class BadWire(unittest.TestCase):

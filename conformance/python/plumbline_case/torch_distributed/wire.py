@@ -1,9 +1,9 @@
 """Messages between ranks as bad as torch.distributed allows them to be, for finding engines that work by luck: the words of
 *run* in INTERPRETING.md.
 
-slow      A message leaves up to 3 ms after its isend, in the order of the isends, and its buffer is read at the wait(), or
-          5 ms after that if no wait() has come: an engine may wait for the answer first, or never. A buffer that has other
-          memory by then was freed: NaN is sent (0xA5 bytes, if the elements have no NaN).
+slow      A message leaves a random time after its isend, up to 3 ms, in the order of the isends; up to 5 ms later still while
+          no wait() for it has come: an engine may wait for the answer first, or never. Its buffer is read then. A buffer
+          that has other memory by then was freed: NaN is sent (0xA5 bytes, if the elements have no NaN).
 poison    The buffer of an irecv is NaN until its wait() returns, or until is_completed() first says so.
 shuffle   Messages to different ranks leave in another order than that of their isends.
 
@@ -27,7 +27,7 @@ import zlib
 from .messages import carried_by
 
 WORDS = ("slow", "poison", "shuffle")
-DELAY, LATE, SHUFFLE = 0.003, 0.005, 0.002  # seconds
+DELAY, LATE, SHUFFLE = 0.003, 0.005, 0.002  # seconds, together no more than INTERPRETING.md says
 
 
 def garbage(tensor):

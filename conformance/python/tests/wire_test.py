@@ -159,6 +159,17 @@ class Contract(unittest.TestCase):
         self.assertLessEqual(wire.DELAY + wire.SHUFFLE + wire.LATE, int(most) / 1000)
 
 
+class Garbage(unittest.TestCase):
+    def test_every_element_is_what_no_engine_computes(self):
+        for shape in ((), (3,), (2, 0), (2, 3)):
+            for tensor, value in ((torch.zeros(shape), None), (torch.zeros(shape, dtype=torch.complex64), None),
+                                  (torch.zeros(shape, dtype=torch.int16), -0x5A5B), (torch.zeros(shape, dtype=torch.uint8), 0xA5),
+                                  (torch.zeros(shape + (2,), dtype=torch.int64).transpose(0, -1), -0x5A5A5A5A5A5A5A5B)):  # fmt: skip
+                with self.subTest(shape, dtype=tensor.dtype):
+                    wire.garbage(tensor)
+                    self.assertTrue((tensor.isnan() if value is None else tensor == value).all())
+
+
 class BadWire(unittest.TestCase):
     def test_correct_engines_stay_right(self):
         for text in ("", *COMBINATIONS):

@@ -37,7 +37,8 @@ def garbage(tensor):
     if tensor.is_floating_point() or tensor.is_complex():
         tensor.fill_(float("nan"))
     elif tensor.numel():
-        tensor.copy_(torch.full_like(tensor.contiguous(), 0).view(torch.uint8).fill_(0xA5).view(tensor.dtype))
+        bytes_of_one = torch.full((tensor.element_size(),), 0xA5, dtype=torch.uint8, device=tensor.device)
+        tensor.copy_(bytes_of_one.view(tensor.dtype)[0])
 
 
 class Sending:

@@ -22,7 +22,7 @@ PACKAGE = 'conformance/python/plumbline_case'
 PYTHON_SOURCES = ['conformance/python/plumbline_recorder.py',
                   *(f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'tensors', 'regular', 'loading', 'doctor', 'seal',
                                                         'report_folder', 'run', 'stopping', 'number_text',
-                                                        'torch_distributed/forked', 'results',
+                                                        'torch_distributed/forked', 'torch_distributed/leftovers', 'results',
                                                         'torch/tensors'))]  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 TELLS = re.compile(r'\b(throw|settle|broken|not_started|cannot_read|said_of|expect|refused?|problems|differences)\b|return "|'

@@ -15,7 +15,7 @@ import os
 import sys
 
 from ..backend import Backend, launched
-from . import messages, wire
+from . import leftovers, messages, wire
 from .forked import execute_cases
 
 
@@ -46,9 +46,9 @@ class GlooBackend(Backend):
         return replica * case.pipeline_ranks + stage
 
     def barrier(self, files):
-        import torch.distributed as dist
-
-        dist.barrier()
+        """Returns once every rank has come so far. Raises if a message of the case is left over for the next one."""
+        messages.flush()
+        leftovers.check()
 
     def store(self, out):
         """Where ranks that a launcher started meet. A start that was killed leaves its file, with the addresses of dead ranks:
@@ -109,7 +109,7 @@ def process_group(store, rank, ranks, job, device="cpu"):
         use_gpu(rank)
     over = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
     dist.init_process_group(over, init_method=store, rank=rank, world_size=ranks, timeout=timeout)
-    with wire.bad_wire(job["wire"].split(",") if "wire" in job else (), job["seed"], rank):
+    with leftovers.counted(), wire.bad_wire(job["wire"].split(",") if "wire" in job else (), job["seed"], rank):
         yield
     dist.destroy_process_group()
 

@@ -1,7 +1,8 @@
 """torch.distributed's messages between two ranks, in the hands of a carrier: wire.py has a bad one, plumbline_case.prove one
 that takes terms along.
 
-A carrier has isend(tensor, destination, channel, send) and irecv(tensor, source, channel, receive), which return a Work.
+A carrier has isend(tensor, destination, channel, send) and irecv(tensor, source, channel, receive), which return a Work, and
+flush(), which returns when every message has left.
 Peers are global ranks; messages between two ranks on one channel arrive in their order. send(tensor) and receive(tensor)
 are the functions of torch.distributed.
 """
@@ -18,6 +19,12 @@ def carried_by(carrier):
         yield
     finally:
         _carrier[0] = before
+
+
+def flush():
+    """Returns when every message has left that a carrier with flush() holds back."""
+    if _carrier[0] is not None:
+        _carrier[0].flush()
 
 
 def install():

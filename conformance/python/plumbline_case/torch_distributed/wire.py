@@ -118,6 +118,7 @@ class Wire:
         self._change = threading.Condition()
         self._queues = {}  # destination: its Sendings in the order of the isends
         self._last = 0.0
+        self._staying = 0  # messages that have not left
         self._thread, self._closing, self._errors = None, False, []
 
     def isend(self, tensor, destination, channel, send):
@@ -131,6 +132,7 @@ class Wire:
                 self._last = soonest = max(soonest, self._last)
             sending = Sending(self, tensor, send, soonest, soonest + (LATE if "slow" in self.words else 0))
             self._queues.setdefault(destination, []).append(sending)
+            self._staying += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
@@ -150,6 +152,11 @@ class Wire:
                         one.due = one.soonest
             self._change.notify_all()
 
+    def flush(self):
+        """Returns when every message so far has left."""
+        with self._change:
+            self._change.wait_for(lambda: not self._staying)
+
     def close(self):
         """Returns when every message has left."""
         with self._change:
@@ -165,6 +172,9 @@ class Wire:
             sending.leave()
             if sending.error is not None:
                 self._errors.append(sending.error)
+            with self._change:
+                self._staying -= 1
+                self._change.notify_all()
 
     def _next(self):
         """The next message when its time has come; None when all have left and no more will come."""

@@ -10,8 +10,8 @@ sys.path[:0] = [ENGINE, os.path.dirname(ENGINE)]
 import deviation_ranks  # noqa: E402
 import dualpipe  # noqa: E402
 import torch  # noqa: E402
-from deviation_ranks import control, fails  # noqa: E402, F401
-from dualpipe_cpu import dual_pipe  # noqa: E402
+from deviation_ranks import control, fails, run  # noqa: E402, F401
+from dualpipe_cpu import dual_pipe  # noqa: E402, F401
 
 MICROBATCHES = 4  # two in each direction
 conclude = functools.partial(deviation_ranks.conclude, f"dualpipe {dualpipe.__version__}")
@@ -21,7 +21,7 @@ def train(stages, batch, shapes, loss=None, expected=None):
     """[stage]: {parameter: gradient} after a step over two ranks, summed over the two replicas. `stages()` makes the two
     stages, `batch` has the model's inputs, `shapes` are those between the stages; `loss` is the sum of the first output,
     unless given. `expected`: as of deviation_ranks.run()."""
-    one, other = deviation_ranks.run(2, lambda rank: _step(rank, stages, batch, shapes, loss or _loss), expected)
+    one, other = run(2, lambda rank: _step(rank, stages, batch, shapes, loss or _loss), expected)
     return [{name: one[stage][name] + other[stage][name] for name in one[stage]} for stage in range(2)]
 
 

@@ -22,8 +22,8 @@ std::vector<at::Tensor> loss_parameters(const LossSpec& spec, const std::map<std
 /// Computed from output 0, and for Mse and CrossEntropy from the target; with several targets, the sum of the losses of
 /// output i and target i, from 0 on. With AuxiliaryLosses::Added, then, every later output that is defined is added.
 /// Everything is divided by `divisor` (loss_divisor()). For cross entropy the output is [..., classes], and the target
-/// holds class indices [...], ignored where they are kIgnoredTarget. `parameters`: as kLossParameters; or empty, and the
-/// loss has none.
+/// holds class indices [...], ignored where they are kIgnoredTarget. `parameters`: as kLossParameters; or empty, and
+/// the loss has none.
 at::Tensor compute_loss(const LossSpec& spec, const std::vector<at::Tensor>& outputs, const Targets& targets,
                         double divisor = 1.0, const std::vector<at::Tensor>& parameters = {});
 

@@ -53,7 +53,8 @@ std::vector<double> thinned(std::span<const double> samples) {
   if (sorted.size() <= kMostForPairs) return sorted;
   std::sort(sorted.begin(), sorted.end());
   std::vector<double> chosen;
-  for (size_t i = 0; i < kMostForPairs; ++i) chosen.push_back(sorted[(2 * i + 1) * sorted.size() / (2 * kMostForPairs)]);
+  for (size_t i = 0; i < kMostForPairs; ++i)
+    chosen.push_back(sorted[(2 * i + 1) * sorted.size() / (2 * kMostForPairs)]);
   return chosen;
 }
 

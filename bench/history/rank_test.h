@@ -23,8 +23,8 @@ struct RatioInterval {
   double low = 0, high = 0;  ///< confidence interval of the factor; 0 and infinite with too few samples
 };
 
-/// All samples must be positive. Of more than 1000, as many are chosen evenly by rank: the number of pairs is bounded, and
-/// the interval is that of fewer samples, a wider one.
+/// All samples must be positive. Of more than 1000, as many are chosen evenly by rank: the number of pairs is bounded,
+/// and the interval is that of fewer samples, a wider one.
 RatioInterval ratio_interval(std::span<const double> a, std::span<const double> b, double significance);
 
 }  // namespace plumbline::bench

@@ -21,8 +21,9 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kFewestSamples = 3;
 constexpr double kSample = 0.01;  // seconds
 
-/// Measures calls; copying the graph, which a call consumes, is not timed. A sample is the mean of as many calls as take
-/// kSample together: a history keeps every sample, and single calls are tens of thousands. Returns the last partition.
+/// Measures calls; copying the graph, which a call consumes, is not timed. A sample is the mean of as many calls as
+/// take kSample together: a history keeps every sample, and single calls are tens of thousands. Returns the last
+/// partition.
 partition::Partition measure(const partition::JointGraph& graph, const partition::Policy& policy,
                              const partition::PartitionOptions& options, double least, std::vector<double>& seconds) {
   double sum = 0, of_sample = 0;

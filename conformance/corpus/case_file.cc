@@ -53,9 +53,8 @@ std::string id_of(const TomlPlace& place) {
 }
 
 reference::LossSpec loss_of(const TomlPlace& place) {
-  place.expect_only(
-      {"kind", "reduction", "ignores_targets", "ignored_rows", "class_weights", "equal_weights", "parameters",
-       "auxiliary"});
+  place.expect_only({"kind", "reduction", "ignores_targets", "ignored_rows", "class_weights", "equal_weights",
+                     "parameters", "auxiliary"});
   reference::LossSpec loss{static_cast<reference::LossKind>(place["kind"].one_of(reference::kLossWords)),
                            static_cast<reference::Reduction>(place["reduction"].one_of(reference::kReductionWords))};
   for (const auto& [key, member] : {std::pair{"ignores_targets", &reference::LossSpec::ignores_targets},

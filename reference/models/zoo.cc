@@ -142,8 +142,7 @@ split::SplitOptions case_split(const reference::Case& c, const Model& model, int
   split.loss_outputs.emplace(model.compared_outputs);
   std::iota(split.loss_outputs->begin(), split.loss_outputs->end(), 0);
   split.exits_early = model.exits_early;
-  if (c.loss.parameters)
-    split.loss_parameters = {reference::kLossParameters.begin(), reference::kLossParameters.end()};
+  if (c.loss.parameters) split.loss_parameters = {reference::kLossParameters.begin(), reference::kLossParameters.end()};
   require_loss(c, model.compared_outputs, model.auxiliary_losses);
   if (c.loss.auxiliary == AuxiliaryLosses::None) return split;
   std::vector<int>& losses = c.loss.auxiliary == AuxiliaryLosses::Added ? *split.loss_outputs : split.local_losses;

@@ -37,11 +37,12 @@ Mutant accumulator(std::string name, std::string what, Add add, std::vector<Need
           [add = std::move(add)](const FaultSite& site) {
             return stage_fault(site, [last = site.microbatches() - 1, add, in_halves = has_halves(site.schedule)](
                                          int, const split::StageState& state) {
-              return StageHooks{.accumulate = [last, add, in_halves, &state](int microbatch, const std::string& parameter,
-                                                                  const at::Tensor& before, const at::Tensor& part) {
-                return add(Addition{microbatch, parameter, before, part, state.parameters.at(parameter),
-                                    microbatch == 0, microbatch == last, in_halves});
-              }};
+              return StageHooks{
+                  .accumulate = [last, add, in_halves, &state](int microbatch, const std::string& parameter,
+                                                               const at::Tensor& before, const at::Tensor& part) {
+                    return add(Addition{microbatch, parameter, before, part, state.parameters.at(parameter),
+                                        microbatch == 0, microbatch == last, in_halves});
+                  }};
             });
           },
           std::move(needs)};

@@ -314,12 +314,13 @@ std::vector<Mutant> mutants_in_the_loss() {
        "Gradients are multiplied by the rounded reciprocal of the number of micro-batches.",
        multiplied_by_reciprocal,
        {need::division, need::several_microbatches}},
-      step_scaled("loss-parameters-undivided",
-                  "The gradients of the loss's parameters are not divided by the number of micro-batches.",
-                  [](const FaultSite& site) {
-                    return site.of.division == reference::Division::Engine ? 1.0 * site.microbatches() : 1.0;
-                  },
-                  {need::division, need::several_microbatches, need::loss_parameters}, "loss."),
+      step_scaled(
+          "loss-parameters-undivided",
+          "The gradients of the loss's parameters are not divided by the number of micro-batches.",
+          [](const FaultSite& site) {
+            return site.of.division == reference::Division::Engine ? 1.0 * site.microbatches() : 1.0;
+          },
+          {need::division, need::several_microbatches, need::loss_parameters}, "loss."),
       step_scaled("divided-by-ranks", "Gradients are divided by the number of ranks, not of micro-batches.",
                   [](const FaultSite& site) { return 1.0 * site.microbatches() / site.ranks(); }, {need::division}),
   };

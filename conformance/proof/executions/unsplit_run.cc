@@ -248,8 +248,7 @@ class UnsplitModel : public reference::CaseSubject {
       results.push_back({{step, ResultKind::Loss, -1, microbatch, name}, loss});
     };
     if (reference::has_loss(case_.loss, chunk.targets))
-      add_loss("loss",
-               reference::compute_loss(case_.loss, outputs, chunk.targets, divisor, model_.loss_parameters));
+      add_loss("loss", reference::compute_loss(case_.loss, outputs, chunk.targets, divisor, model_.loss_parameters));
     const bool in_place = case_.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
     const size_t local = in_place ? model_.auxiliary_losses : 0;
     for (size_t i = outputs.size() - local; i < outputs.size(); ++i)

@@ -188,8 +188,8 @@ class Steps {
     }
     std::vector<std::pair<std::string, at::Tensor>> losses;
     if (reference::has_loss(case_.loss, batch.targets))
-      losses.emplace_back("loss", reference::compute_loss(case_.loss, outputs, batch.targets, divisor,
-                                                          model_.loss_parameters));
+      losses.emplace_back("loss",
+                          reference::compute_loss(case_.loss, outputs, batch.targets, divisor, model_.loss_parameters));
     const bool in_place = case_.loss.auxiliary == reference::AuxiliaryLosses::InPlace;
     for (size_t i = outputs.size() - (in_place ? model_.auxiliary_losses : 0); i < outputs.size(); ++i)
       if (outputs[i].defined())

@@ -151,8 +151,7 @@ TEST(EngineOffload, MemoryFallsToTheResults) {
   const int64_t results = 256 * kWidth * 4 + kMicrobatches * 4;
   const auto all_but_first = [](int, int m) { return m != 0; };  // the first is the first to go back
   for (const char* kind : {"mlp", "batch norm", "skip"}) {
-    const int64_t none = bytes_at_first_backward(
-        kind, 1, [](int, int) { return false; }, INT64_MAX);
+    const int64_t none = bytes_at_first_backward(kind, 1, [](int, int) { return false; }, INT64_MAX);
     const int64_t of_one = (none - results) / kMicrobatches;
     EXPECT_GE(of_one, 64 * kWidth * 4 * 8) << kind << ": four layers keep at least eight values of 64 rows";
     const int64_t left = results + of_one;

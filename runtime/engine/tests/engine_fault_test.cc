@@ -362,9 +362,8 @@ TEST(EngineFault, WrongNumbersAreRefusedInOneLine) {
   expect_contains(schedule_refusal(good, 2, {}, {at::Tensor()}, y), {"'x'", "missing"});
   expect_contains(schedule_refusal(good, 2, {}, {x.narrow(0, 0, 1)}, y), {"input 'x' has 1 rows", "2 micro-batches"});
   expect_contains(schedule_refusal(good, 2, {}, {x}, y.narrow(0, 0, 1)), {"the target has 1 rows"});
-  expect_contains(schedule_refusal(
-                      good, 2, [](engine::EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y),
-                  {"dimension 2"});
+  expect_contains(
+      schedule_refusal(good, 2, [](engine::EngineOptions& o) { o.input_chunks[0].dim = 2; }, {x}, y), {"dimension 2"});
   const auto vector_loss = [](engine::EngineOptions& o) {
     o.loss = [](const Tensors& out, const at::Tensor& target) { return out[0] - target; };
   };

@@ -1,5 +1,5 @@
-// A loss function with parameters: those that a stage holds get their gradients as the stage's others do, and all others
-// are refused. Compared with plain autograd over the whole module.
+// A loss function with parameters: those that a stage holds get their gradients as the stage's others do, and all
+// others are refused. Compared with plain autograd over the whole module.
 #include <ATen/ops/equal.h>
 
 #include "runtime/engine/testing/engine_test_models.h"
@@ -11,7 +11,8 @@ namespace {
 
 struct OwnLoss : torch::nn::Module {
   OwnLoss()
-      : scale(register_parameter("scale", waves({1}, 0.7) + 1.5)), shift(register_parameter("shift", waves({1}, 0.2))) {}
+      : scale(register_parameter("scale", waves({1}, 0.7) + 1.5)),
+        shift(register_parameter("shift", waves({1}, 0.2))) {}
   at::Tensor scale, shift;
 };
 
@@ -74,7 +75,8 @@ TEST(EngineLossParameters, MayBeThoseOfTheStageThatComputesTheLoss) {
 }
 
 constexpr const char* kForeign =
-    "rank 0, position 0 (0F0): engine: the loss of micro-batch 0 depends on a tensor f32[1] that requires a gradient and "
+    "rank 0, position 0 (0F0): engine: the loss of micro-batch 0 depends on a tensor f32[1] that requires a gradient "
+    "and "
     "is no parameter of this rank's stages; register it in the model and name it in "
     "SplitOptions::loss_parameters, or detach it";
 

@@ -1,4 +1,5 @@
-// Compares abi.h and library.h with the headers of NCCL and CUDA. Compiled only where both are found (-Dcuda), and new enough.
+// Compares abi.h and library.h with the headers of NCCL and CUDA. Compiled only where both are found (-Dcuda), and new
+// enough.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 

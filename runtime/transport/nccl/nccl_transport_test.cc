@@ -421,9 +421,7 @@ TEST(NcclTransportErrors, RanksThatExpectOtherMessagesAreRefusedEverywhere) {
   const std::vector<std::pair<Change, std::string>> changes = {
       {[](Traffic& t) { t.receives.front().bytes = 7; }, " with tag 3 is sent with 8 bytes and received with 7"},
       {[](Traffic& t) { t.receives.clear(); }, " with tag 3 is sent but not received"},
-      {[](Traffic& t) {
-         t.receives.push_back({t.receives.front().peer, 4, 8});
-       },
+      {[](Traffic& t) { t.receives.push_back({t.receives.front().peer, 4, 8}); },
        " with tag 4 is received but not sent"},
       {[](Traffic& t) { t.receives.push_back(t.receives.front()); },
        " with tag 3 is received but not sent, or received "},

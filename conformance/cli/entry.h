@@ -61,7 +61,9 @@ inline int run_chosen(CLI::App& app, const std::string& name, const Command& cho
   };
   const auto written = [&](int code) {
     std::cout.flush();
-    return std::cout && std::fflush(stdout) == 0 ? code : fail("standard output cannot be written", 1);
+    return std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0
+               ? code
+               : fail("standard output cannot be written", 1);
   };
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;

@@ -328,8 +328,11 @@ pipe_split
 %3: f32[2]* = aten::relu(%2)
 return %3
 )");
-  for (const char* name : {"loss.scale", "aside"})
-    graph.attributes.push_back({.kind = graph::AttributeKind::Parameter, .name = name, .tensor = at::ones({1})});
+  for (const char* name : {"loss.scale", "aside"}) {
+    graph::Attribute& unread = graph.attributes.emplace_back();
+    unread.name = name;
+    unread.tensor = at::ones({1});
+  }
   const auto names = [](const graph::Graph& stage) {
     std::vector<std::string> all;
     for (const graph::Attribute& attribute : stage.attributes) all.push_back(attribute.name);

@@ -199,7 +199,7 @@ TEST_F(BackendCli, BadInputIsOneLineAndCodeTwo) {
   const std::string file = scripted("", "ranks = [1, 4]\n");
   std::ofstream(folder_ / "broken.toml") << "schema = \"plumbline-backend/1\"\nargv = [\"a\"]\nlaunch = 3\n";
   expect_refused({
-      {{"run", "--backend", "broken.toml"}, "broken.toml:3: 'launch' is unknown; expected one of schema, name, argv"},
+      {{"run", "--backend", "broken.toml"}, "broken.toml:3: no key 'launch' is known; nearest: launcher, "},
       {{"run", "--backend", "nowhere.toml"}, "nowhere.toml"},
       {{"run", "--backend", ""}, "a FILE.toml or a command in quotes"},
       {{"run", "--backend", file, "--ranks", "2"}, "--ranks: 2 given; the backend's file says 1, 4"},

@@ -93,7 +93,7 @@ TEST_F(Cli, WhatIsNoReportIsRefusedInOneLine) {
                   {{"report", "empty", "-o", "page.html"}, "empty/report.json"},
                   {{"report", "empty"}, "--output is required"},
                   {with(kRun, {"--resume", "--report", "empty"}), "no interrupted run in 'empty'"},
-                  {with(kRun, {"--waivers", "w.toml"}), "w.toml:3: no case of the corpus matches 'nonesuch'"},
+                  {with(kRun, {"--waivers", "w.toml"}), "w.toml:3: case: no case of the corpus matches 'nonesuch'"},
                   {with(kRun, {"--waivers", "none.toml"}), "none.toml"},
                   {{"run", "--program", "m.pt2", "--waivers", "w.toml"}, "--waivers is about cases"}});
 }

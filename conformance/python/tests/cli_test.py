@@ -92,7 +92,7 @@ class CommandLine(InFolder):
             ({"operators": ("linear",)}, "Mine.operators: 'linear' is none of the 37 words; nearest: aten::linear, "),
             ({"losses": "mean"}, "Mine.losses: 'mean' is none of the 4 words; nearest: mse, "),
             ({"dtypes": ["f32"]}, "Mine.dtypes: 'f32' is none of the 4 words; nearest: F32, "),
-            ({"extras": ("loss-divisor",)}, "Mine.extras: 'loss-divisor' is none of the 11 words; nearest: loss_divisor, "),
+            ({"extras": ("loss-divisor",)}, "Mine.extras: 'loss-divisor' is none of the 12 words; nearest: loss_divisor, "),
             ({"givens": ("early_exit",)}, "Mine.givens: 'early_exit' is none of the 5 words; nearest: early_exits, "),
             ({"deliver": ("loss",)}, "Mine.deliver: a Backend has no such attribute; nearest: delivers (begin one of your own "),
             ({"operator": None}, "Mine.operator: a Backend has no such attribute; nearest: operators (begin one of your own "),

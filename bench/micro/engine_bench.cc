@@ -48,13 +48,13 @@ class IdleStage : public engine::StageRunner {
   void forward(int, std::span<const at::Tensor>, std::vector<at::Tensor>& outputs) override {
     outputs.assign(1, output_);
   }
-  void backward(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor>,
+  void backward(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor> inputs,
                 std::vector<at::Tensor>& input_grads) override {
-    input_grads.assign(1, grad_);
+    input_grads.assign(1, inputs[0].requires_grad() ? grad_ : at::Tensor());
   }
-  void backward_input(int, std::span<const at::Tensor>, std::span<const at::Tensor>, std::span<const at::Tensor>,
-                      std::vector<at::Tensor>& input_grads) override {
-    input_grads.assign(1, grad_);
+  void backward_input(int microbatch, std::span<const at::Tensor> roots, std::span<const at::Tensor> root_grads,
+                      std::span<const at::Tensor> inputs, std::vector<at::Tensor>& input_grads) override {
+    backward(microbatch, roots, root_grads, inputs, input_grads);
   }
   void backward_weight(int) override {}
   void drop_halves() noexcept override {}

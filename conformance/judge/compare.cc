@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/types/float_bits.h"
 #include "runtime/types/types.h"
 
 namespace plumbline::conformance {
@@ -282,15 +283,7 @@ double ulps_between(std::string_view dtype, double a, double b) {
   const std::span<const types::DtypeInfo> all = types::dtypes();
   const auto format = std::ranges::find(all, dtype, &types::DtypeInfo::short_name);
   if (format == all.end() || format->digits == 0 || !std::isfinite(a) || !std::isfinite(b)) return -1;
-  // The signed number of steps from 0. Each exponent has as many numbers as there are significands.
-  const auto number_of = [&](double value) {
-    if (value == 0) return int64_t{0};
-    const int exponent = std::max(std::ilogb(value), format->smallest);
-    const auto in_steps = static_cast<int64_t>(std::scalbn(std::abs(value), format->digits - 1 - exponent));
-    const int64_t count = (int64_t{exponent - format->smallest} << (format->digits - 1)) + in_steps;
-    return value < 0 ? -count : count;
-  };
-  const auto [less, more] = std::minmax({number_of(a), number_of(b)});  // by value
+  const auto [less, more] = std::minmax({types::steps_from_zero(a, *format), types::steps_from_zero(b, *format)});
   return static_cast<double>(static_cast<uint64_t>(more) - static_cast<uint64_t>(less));
 }
 

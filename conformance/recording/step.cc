@@ -1,8 +1,6 @@
 #include "conformance/recording/step.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -10,32 +8,6 @@
 
 namespace plumbline::conformance {
 namespace {
-
-/// The bits of the number nearest to `value` in a format with `fraction` stored bits and this least exponent.
-uint64_t nearest_bits(double value, int fraction, int least_exponent) {
-  const int exponent_bits = std::bit_width(static_cast<unsigned>(-least_exponent)) + 1;
-  const uint64_t infinity = ((uint64_t{1} << exponent_bits) - 1) << fraction;
-  const uint64_t sign = std::signbit(value) ? uint64_t{1} << (fraction + exponent_bits) : 0;
-  const double size = std::abs(value);
-  if (std::isnan(value)) return infinity + (uint64_t{1} << (fraction - 1));
-  if (size == 0 || std::isinf(value)) return sign + (size == 0 ? 0 : infinity);
-  const int exponent = std::max(std::ilogb(size), least_exponent);
-  const auto steps = static_cast<uint64_t>(std::nearbyint(std::ldexp(size, fraction - exponent)));
-  // Of a normal number, `steps` has the leading bit, which is not stored: it counts as one exponent more.
-  const uint64_t stored = (static_cast<uint64_t>(exponent - least_exponent) << fraction) + steps;
-  return sign + std::min(stored, infinity);
-}
-
-/// Appends `value`, rounded to the dtype.
-void append(HostTensor& tensor, double value) {
-  uint64_t bits = 0;
-  if (tensor.dtype == "F64") bits = std::bit_cast<uint64_t>(value);
-  if (tensor.dtype == "F32") bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  if (tensor.dtype == "BF16") bits = nearest_bits(value, 7, -126);
-  if (tensor.dtype == "F16") bits = nearest_bits(value, 10, -14);
-  for (size_t i = 0; i < element_size(tensor.dtype); ++i)
-    tensor.data.push_back(static_cast<std::byte>(bits >> (8 * i)));
-}
 
 /// The sum of the copies, if they have one form.
 std::optional<HostTensor> sum_of(const std::vector<RecordedCopy>& copies) {
@@ -47,7 +19,7 @@ std::optional<HostTensor> sum_of(const std::vector<RecordedCopy>& copies) {
   for (int64_t i = 0; i < element_count(sum); ++i) {
     double element = element_as_double(copies.front().tensor, i);
     for (size_t copy = 1; copy < copies.size(); ++copy) element += element_as_double(copies[copy].tensor, i);
-    append(sum, element);
+    append_element(sum, element);
   }
   return sum;
 }

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "runtime/io/json_place.h"
 #include "runtime/io/tensor_header.h"
 #include "runtime/io/write_file.h"
+#include "runtime/types/float_bits.h"
 
 namespace plumbline {
 namespace {
@@ -26,20 +26,6 @@ T load(const HostTensor& tensor, int64_t index) {
   T value;
   std::memcpy(&value, tensor.data.data() + static_cast<size_t>(index) * sizeof(T), sizeof(T));
   return value;
-}
-
-double half_to_double(uint16_t bits) {
-  const int exponent = (bits >> 10) & 0x1f;
-  const int mantissa = bits & 0x3ff;
-  double magnitude;
-  if (exponent == 0x1f) {
-    magnitude = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(mantissa, -24);
-  } else {
-    magnitude = std::ldexp(mantissa + 1024, exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
 /// Runs `body`, which allocates `size` bytes for a file. Throws InputError naming the file when there is too little
@@ -87,8 +73,7 @@ double element_as_double(const HostTensor& tensor, int64_t index) {
                   "element " + std::to_string(index) + " of " + describe(tensor));
   if (tensor.dtype == "F32") return load<float>(tensor, index);
   if (tensor.dtype == "F64") return load<double>(tensor, index);
-  if (tensor.dtype == "F16") return half_to_double(load<uint16_t>(tensor, index));
-  if (tensor.dtype == "BF16") return std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(tensor, index)) << 16);
+  if (is_floating(tensor.dtype)) return types::value_of_bits(load<uint16_t>(tensor, index), *find_dtype(tensor.dtype));
   if (tensor.dtype == "I64") return static_cast<double>(load<int64_t>(tensor, index));
   if (tensor.dtype == "I32") return load<int32_t>(tensor, index);
   if (tensor.dtype == "I16") return load<int16_t>(tensor, index);
@@ -98,6 +83,13 @@ double element_as_double(const HostTensor& tensor, int64_t index) {
   if (tensor.dtype == "I8") return load<int8_t>(tensor, index);
   const uint8_t byte = load<uint8_t>(tensor, index);
   return tensor.dtype == "BOOL" ? (byte != 0 ? 1.0 : 0.0) : byte;
+}
+
+void append_element(HostTensor& tensor, double value) {
+  PLUMBLINE_CHECK(is_floating(tensor.dtype), describe(tensor));
+  const uint64_t bits = types::nearest_bits(value, *find_dtype(tensor.dtype));
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&bits);
+  tensor.data.insert(tensor.data.end(), bytes, bytes + element_size(tensor.dtype));
 }
 
 std::string describe(const HostTensor& tensor) {

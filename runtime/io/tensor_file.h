@@ -46,6 +46,9 @@ int64_t element_count(const HostTensor& tensor);
 /// 1. Aborts if the dtype is unknown or the index is out of range.
 double element_as_double(const HostTensor& tensor, int64_t index);
 
+/// Appends `value`, rounded to the dtype, to the data; the shape stays. Aborts unless is_floating().
+void append_element(HostTensor& tensor, double value);
+
 /// Returns dtype and shape in short form: "f32[2,8]", "i64[]".
 std::string describe(const HostTensor& tensor);
 

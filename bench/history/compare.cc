@@ -59,11 +59,12 @@ void expect_same_hardware(std::span<const BenchRun> before, std::span<const Benc
                          run.machine.hardware + "'");
 }
 
-Judgement judge(const Pooled& before, const Pooled& after, const std::string& moved, const Limits& limits) {
+Judgement judge(const Pooled& before, const Pooled& after, double machine, const std::string& moved,
+                const Limits& limits) {
   const Figure &a = before.figure, &b = after.figure;
   expect_same_quantity(after.benchmark, a, b);
   if (b.kind == Kind::Counted) return compare_counted(a.samples, b.samples, b.better, b.tolerance);
-  Judgement judgement = compare_timed(a.samples, b.samples, b.better, /*spread=*/0, limits);
+  Judgement judgement = compare_timed(a.samples, b.samples, b.better, {.machine = machine}, limits);
   if (!moved.empty()) judgement.change = Change::CannotTell, judgement.reason = moved;
   return judgement;
 }
@@ -89,11 +90,11 @@ void expect_same_quantity(const std::string& benchmark, const Figure& a, const F
     throw InputError(benchmark + ", " + b.name + ": the runs differ in its unit, its kind or the better direction");
 }
 
-Judgement compare_timed(std::span<const double> before, std::span<const double> after, Better better, double spread,
-                        const Limits& limits) {
+Judgement compare_timed(std::span<const double> before, std::span<const double> after, Better better,
+                        const Noise& noise, const Limits& limits) {
   const RatioInterval factor = ratio_interval(before, after, limits.significance);
   Judgement judgement{.before = median(vector_of(before)), .after = median(vector_of(after)), .ratio = factor.ratio};
-  const double least = std::max(limits.effect, kSpreads * spread);
+  const double least = (1 + std::max(limits.effect, kSpreads * noise.spread)) * (1 + noise.machine) - 1;
   if (!std::isfinite(factor.high)) {
     judgement.change = Change::CannotTell;
     judgement.reason = "too few samples: " + std::to_string(before.size()) + " and " + std::to_string(after.size()) +
@@ -120,10 +121,15 @@ Judgement compare_counted(std::span<const double> before, std::span<const double
   return judgement;
 }
 
+double probe_shift(std::span<const double> before, std::span<const double> after) {
+  if (before.empty() || after.empty()) return 0;
+  return effect_of(median(vector_of(after)) / median(vector_of(before)));
+}
+
 std::string probe_moved(std::span<const double> before, std::span<const double> after, const Limits& limits) {
   if (before.empty() || after.empty()) return {};
   const std::vector<double> a = vector_of(before), b = vector_of(after);
-  if (const double by = effect_of(median(b) / median(a)); by > limits.probe)
+  if (const double by = probe_shift(before, after); by > limits.probe)
     return "the steady loop moved by " + percent(by) + ": the machine changed its speed; measure both again";
   if (const double by = std::max(relative_deviation(a), relative_deviation(b)); by > limits.probe)
     return "the steady loop scatters by " + percent(by) + ": the machine is busy; measure both again";
@@ -134,7 +140,9 @@ std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::sp
                                        const Limits& limits) {
   PLUMBLINE_CHECK(!before.empty() && !after.empty(), "two sides with runs are compared");
   expect_same_hardware(before, after);
-  const std::string moved = probe_moved(probes_of(before), probes_of(after), limits);
+  const std::vector<double> probe_before = probes_of(before), probe_after = probes_of(after);
+  const double machine = probe_shift(probe_before, probe_after);
+  const std::string moved = probe_moved(probe_before, probe_after, limits);
   std::vector<Pooled> earlier = pooled(before);
   std::vector<FigureChange> changes;
   for (const Pooled& one : pooled(after)) {
@@ -147,7 +155,7 @@ std::vector<FigureChange> compare_runs(std::span<const BenchRun> before, std::sp
       change.judgement = {
           .change = Change::CannotTell, .before = now, .after = now, .reason = "only the later run has it"};
     } else {
-      change.judgement = judge(*same, one, moved, limits);
+      change.judgement = judge(*same, one, machine, moved, limits);
       earlier.erase(same);
     }
     changes.push_back(std::move(change));

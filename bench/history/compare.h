@@ -1,10 +1,11 @@
 // Whether figures became better or worse between two runs.
 //
 // A timed figure changed if the rank test says so (the interval of the factor excludes 1) and the factor is at least
-// the minimum effect: 3 %, or three times the history's own spread where that is more. It is unchanged if the interval
+// the minimum effect: 3 %, or three times the history's own spread where that is more, beyond what the steady loop
+// (steady_probe.h) moved by between the two. It is unchanged if the interval
 // lies within the minimum effect, or if the test is sure of a change but the factor is below the minimum effect. In all
-// other cases the samples cannot tell, and more are asked for; likewise if the steady loop (steady_probe.h) shows that
-// the machine itself changed its speed. A counted figure changed if its median changed by more than its tolerance: a
+// other cases the samples cannot tell, and more are asked for; likewise if the steady loop moved so far that the
+// machine itself changed its speed. A counted figure changed if its median changed by more than its tolerance: a
 // noisy machine does not hide that.
 #pragma once
 
@@ -35,13 +36,22 @@ struct Judgement {
   std::string reason = {};       ///< CannotTell: why, and what would help
 };
 
-/// `spread`: relative_deviation() of the medians of earlier runs, 0 if there are too few.
-Judgement compare_timed(std::span<const double> before, std::span<const double> after, Better better, double spread,
-                        const Limits& limits);
+/// What moves times although the code is the same.
+struct Noise {
+  double spread = 0;   ///< relative_deviation() of the medians of earlier runs, 0 if there are too few
+  double machine = 0;  ///< probe_shift()
+};
+
+Judgement compare_timed(std::span<const double> before, std::span<const double> after, Better better,
+                        const Noise& noise, const Limits& limits);
 
 /// `tolerance` as in Figure.
 Judgement compare_counted(std::span<const double> before, std::span<const double> after, Better better,
                           double tolerance);
+
+/// By which factor less 1 the steady loop became slower or faster, if it took `before` and `after` seconds; 0 if either
+/// is empty.
+double probe_shift(std::span<const double> before, std::span<const double> after);
 
 /// Why the times of two runs cannot be compared, if the steady loop took `before` and `after` seconds; empty if they
 /// can, or if either is empty.

@@ -20,7 +20,7 @@ const Limits limits;
 Judgement compared(uint64_t seed, double factor, Better better = Better::Lower) {
   NoisyTimes noise(seed);
   const std::vector<double> before = noise.several(kSamples, 1), after = noise.several(kSamples, factor);
-  return compare_timed(before, after, better, 0, limits);
+  return compare_timed(before, after, better, {}, limits);
 }
 
 // Both error rates of the alarm. Of 400 seeds, at most 1 % may go wrong: the significance of the rank test, which a
@@ -51,17 +51,27 @@ TEST(Compare, DirectionAndMinimumEffect) {
 TEST(Compare, TheHistorysSpreadRaisesTheMinimumEffect) {
   NoisyTimes noise(7);
   const std::vector<double> before = noise.several(kSamples, 1), after = noise.several(kSamples, 1.05);
-  EXPECT_EQ(compare_timed(before, after, Better::Lower, 0.01, limits).change, Change::Regressed);
-  EXPECT_EQ(compare_timed(before, after, Better::Lower, 0.02, limits).change, Change::Unchanged);
+  EXPECT_EQ(compare_timed(before, after, Better::Lower, {.spread = 0.01}, limits).change, Change::Regressed);
+  EXPECT_EQ(compare_timed(before, after, Better::Lower, {.spread = 0.02}, limits).change, Change::Unchanged);
+}
+
+TEST(Compare, AChangeIsBeyondThatOfTheSteadyLoop) {
+  NoisyTimes noise(8);
+  const std::vector<double> before = noise.several(kSamples, 1), after = noise.several(kSamples, 1.045);
+  EXPECT_EQ(compare_timed(before, after, Better::Lower, {}, limits).change, Change::Regressed);
+  EXPECT_EQ(compare_timed(before, after, Better::Lower, {.machine = 0.025}, limits).change, Change::Unchanged);
+  EXPECT_NEAR(probe_shift(std::vector{4.0, 5.0, 6.0}, std::vector{5.1}), 0.02, 1e-12);
+  EXPECT_NEAR(probe_shift(std::vector{5.1}, std::vector{5.0}), 0.02, 1e-12);
+  EXPECT_EQ(probe_shift({}, std::vector{5.0}), 0);
 }
 
 TEST(Compare, TooFewOrScatteredSamplesCannotTell) {
   const std::vector<double> four = {1, 1.01, 1.02, 1.03}, other = {2, 2.1, 2.2, 2.3};
-  const Judgement few = compare_timed(four, other, Better::Lower, 0, limits);
+  const Judgement few = compare_timed(four, other, Better::Lower, {}, limits);
   EXPECT_EQ(few.change, Change::CannotTell);
   EXPECT_EQ(few.reason, "too few samples: 4 and 4; 5 and 5 would do");
   const std::vector<double> wide = {1, 2, 1.1, 1.9, 1.4, 1.6}, also = {1.2, 2.2, 1.3, 2, 1.5, 1.7};
-  const Judgement scattered = compare_timed(wide, also, Better::Lower, 0, limits);
+  const Judgement scattered = compare_timed(wide, also, Better::Lower, {}, limits);
   EXPECT_EQ(scattered.change, Change::CannotTell);
   EXPECT_NE(scattered.reason.find("scatter"), std::string::npos);
 }

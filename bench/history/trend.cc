@@ -11,10 +11,11 @@ namespace {
 constexpr size_t kReference = 10;  ///< runs of a level that later ones are compared with
 constexpr size_t kForSpread = 3;   ///< runs from which on their medians have a spread
 
-/// The judged points of one figure: its samples, and the run that has them.
+/// A judged point of a figure: the run that has it, its samples, and the run's times of the steady loop.
 struct Measured {
   size_t run;
   std::vector<double> samples;
+  std::span<const double> probe;
 };
 
 /// The first runs of a level: what later ones are compared with.
@@ -26,17 +27,19 @@ class Reference {
     if (medians_.size() == kReference) return;
     samples_.insert(samples_.end(), measured.samples.begin(), measured.samples.end());
     medians_.push_back(median(measured.samples));
+    probe_.insert(probe_.end(), measured.probe.begin(), measured.probe.end());
   }
 
   Judgement against(const Measured& measured, const Figure& figure, const Limits& limits) const {
     if (figure.kind == Kind::Counted)
       return compare_counted(samples_, measured.samples, figure.better, figure.tolerance);
     const double spread = medians_.size() < kForSpread ? 0 : relative_deviation(medians_);
-    return compare_timed(samples_, measured.samples, figure.better, spread, limits);
+    const Noise noise{.spread = spread, .machine = probe_shift(probe_, measured.probe)};
+    return compare_timed(samples_, measured.samples, figure.better, noise, limits);
   }
 
  private:
-  std::vector<double> samples_, medians_;
+  std::vector<double> samples_, medians_, probe_;
 };
 
 bool changed(const Judgement& judgement) {
@@ -127,7 +130,7 @@ std::vector<Trend> trends(std::span<const BenchRun> history, const Limits& limit
         trend.points.push_back({run, median(figure.samples), steady});
         series.why_not_steady = why_not;
         series.seen = ++seen;
-        if (steady) series.steady.push_back({run, figure.samples});
+        if (steady) series.steady.push_back({run, figure.samples, history[run].probe});
       }
   }
   std::vector<Series*> in_order;

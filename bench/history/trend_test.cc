@@ -87,6 +87,14 @@ TEST(Trend, OneBadNightIsAnOutlierAndTheLastOneAsksForARepetition) {
   EXPECT_FALSE(changes[0].since->confirmed);
 }
 
+TEST(Trend, ASlowerMachineIsNoRegression) {
+  const auto level = [](int run) { return run < 29 ? 1.0 : 1.045; };
+  std::vector<BenchRun> runs = history(3, level);
+  EXPECT_EQ(only(runs).now.change, Change::Regressed);
+  for (double& time : runs.back().probe) time *= 1.025;
+  EXPECT_EQ(only(runs).now.change, Change::Unchanged);
+}
+
 TEST(Trend, ABusyMachineSaysNothingAboutTimes) {
   std::vector<BenchRun> runs = history(3, [](int run) { return run < 20 ? 1.0 : 1.3; }, 21);
   runs[20].probe = {0.0065, 0.0065, 0.0066};

@@ -34,6 +34,7 @@ class PipelineEngine(GlooBackend):
     name, version = "DeepSpeed PipelineEngine", importlib.metadata.version("deepspeed")
     imports = ("deepspeed.pipe",)
     schedules, order = ["1f1b"], "own"
+    extras = ("loss_parameters",)
     givens = ("several_targets",)
     delivers = (
         "forward", "output", "loss", "backward", "hook-calls", "grad", "grad-norm", "buffer", "param", "optimizer-state",

@@ -9,7 +9,7 @@ from deepspeed.runtime import engine as base_engine
 from deepspeed.runtime.pipe import schedule
 
 from recorder import Recorder
-from stage import Layer, Shared, layers_of, passing
+from stage import Layer, Loss, Shared, layers_of, passing
 
 CLIP = base_engine.clip_grad_norm_
 
@@ -24,6 +24,7 @@ class Execution:
         self.recorder = Recorder(delivers & set(case.json["results"]), case.first_microbatch)
         self.last = self.index == case.stages - 1
         self.layer = Layer(case, self.index, self.recorder, self._weighed)
+        self.loss = self.layer.stage.take_loss()  # its parameters, which DeepSpeed's user keeps in the loss function
         self.engine = self._engine()
         self.parameters = self._named_parameters()
         self._resume()
@@ -41,7 +42,7 @@ class Execution:
         module = PipelineModule(
             layers_of(case, self.index, self.layer),
             num_stages=case.stages,
-            loss_fn=self._loss,
+            loss_fn=Loss(self.loss, self._loss) if self.loss else self._loss,
             partition_method="uniform",
             dynamic_shape=self._shapes_change(),
         )
@@ -78,7 +79,11 @@ class Execution:
         tied = {f"shared{number}": name for number, name in enumerate(shared)}
         modules = self.engine.module.tied_modules.items()
         assert all(isinstance(module, Shared) for _, module in modules)
-        return dict(self.layer.stage.named_parameters()) | {tied[key]: module.weight for key, module in modules}
+        own = dict(self.layer.stage.named_parameters()) | {tied[key]: module.weight for key, module in modules}
+        return own | self._loss_parameters()
+
+    def _loss_parameters(self):
+        return dict(self.loss.named_parameters()) if self.loss else {}
 
     def _resume(self):
         """Gives the optimizer the state that another run saved, as torch's load_state_dict() does."""
@@ -95,7 +100,7 @@ class Execution:
         micro-batches."""
         weight, *targets = labels
         step = self.recorder.step
-        loss = self.case.loss(outputs, self.case.nested_targets(targets or [None]), step)
+        loss = self.case.loss(outputs, self.case.nested_targets(targets or [None]), step, self._loss_parameters())
         self.recorder.put("loss", None, self.recorder.microbatch, "loss", loss)
         factor = weight.item() * self.case.microbatches / self._divided_by()
         return loss if factor == 1 or self.case.steps[step]["kind"] == "eval" else loss * factor

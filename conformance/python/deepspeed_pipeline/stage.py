@@ -14,6 +14,17 @@ class Shared(nn.Module):
         self.weight = nn.Parameter(value.clone(), requires_grad=requires_grad)
 
 
+class Loss(nn.Module):
+    """A loss function with parameters, those of the module `own`."""
+
+    def __init__(self, own, function):
+        super().__init__()
+        self.own, self.function = own, function
+
+    def forward(self, outputs, labels):
+        return self.function(outputs, labels)
+
+
 class Layer(nn.Module):
     """Stage `index` of a case. It takes and returns a tensor, or a tuple of several, as DeepSpeed requires.
 

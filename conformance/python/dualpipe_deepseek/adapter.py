@@ -36,6 +36,7 @@ class DualPipe(GlooBackend):
     imports = ("dualpipe",)
     schedules = ("dualpipe",)
     order = "own"
+    extras = ("loss_parameters",)
     givens = ("several_targets",)
     delivers = (
         "forward", "backward", "input-grad", "output", "loss", "grad", "grad-norm", "buffer", "param",

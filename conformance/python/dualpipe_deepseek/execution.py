@@ -151,7 +151,8 @@ class Execution:
         if self.case.batch_target(self.step) is not None:
             count = len(self.case.compared_outputs())
             target, outputs = self.case.nested_targets(outputs[-count:]), outputs[:-count]
-        loss = self.case.loss(tuple(outputs), target, self.step)
+        (last,) = (m for m in self.modules if m.index == self.case.stages - 1)
+        loss = self.case.loss(tuple(outputs), target, self.step, last.stage.loss_parameters())
         return loss if weight.item() == 1 else loss * weight.item()
 
     def _joinable(self, program):

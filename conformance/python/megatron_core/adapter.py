@@ -42,6 +42,7 @@ class Megatron(GlooBackend):
     version = importlib.metadata.version("megatron-core")
     schedules = ("1f1b", "interleaved-1f1b")
     order = "own"
+    extras = ("loss_parameters",)
     givens = ("several_targets",)
     delivers = (
         "forward", "backward", "output", "loss", "input-grad", "grad", "grad-norm", "hook-calls", "buffer", "param",

@@ -137,7 +137,8 @@ class Execution:
         outputs = model(m)
         if not self.case.has_loss(self.step):
             return outputs, None
-        return outputs, partial(self.losses.last, self.step, m, self.recorder)
+        last = self.chunks.get(self.case.stages - 1)
+        return outputs, partial(self.losses.last, self.step, m, self.recorder, last and last.stage.loss_parameters())
 
     def _put_hook_calls(self):
         if self.case.json["parameter_hooks"]:

@@ -28,9 +28,9 @@ class Losses:
         """config.grad_scale_func"""
         return loss * self.scale
 
-    def last(self, step, m, recorder, outputs):
-        """The user's loss_func: the loss of the last stage, in the forms that the schedule knows."""
-        loss = self._case.loss(outputs, self._case.target(step, m), step)
+    def last(self, step, m, recorder, parameters, outputs):
+        """The user's loss_func: the loss of the last stage, in the forms that the schedule knows. `parameters`: its own."""
+        loss = self._case.loss(outputs, self._case.target(step, m), step, parameters)
         report = {"loss": loss.detach().clone()}  # the schedule divides the loss in place
         recorder.backward_begins(self._case.stages - 1, m, loss)
         loss = self.root(loss, step, m)

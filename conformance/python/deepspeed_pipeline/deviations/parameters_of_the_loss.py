@@ -1,22 +1,13 @@
 """A loss function with parameters: their gradients are not divided by the number of micro-batches, as all others are."""
 
 import torch
-from ranks import conclude, data, engine_of, fail, line, run
+from ranks import ScaledMean, conclude, data, engine_of, fail, line, run
 
 M = 4
 
 
-class Scaled(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.ones(1))
-
-    def forward(self, y, _):
-        return (self.scale * y).mean()
-
-
 def body():
-    last, loss = line(), Scaled()
+    last, loss = line(), ScaledMean()
     engine_of([line(), last], M, loss).train_batch(data(*[torch.ones(1, 1)] * M))
     return 1 - last.weight.item(), 1 - loss.scale.item()  # the gradients: the learning rate is 1
 

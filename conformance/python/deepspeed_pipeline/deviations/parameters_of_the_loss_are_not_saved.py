@@ -4,21 +4,12 @@ one says nothing."""
 import tempfile
 
 import torch
-from ranks import conclude, data, engine_of, fail, line, run
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.ones(1))
-
-    def forward(self, y, _):
-        return (self.scale * y).mean()
+from ranks import ScaledMean, conclude, data, engine_of, fail, line, run
 
 
 def body(rank, folder, saves):
     """The weight of this stage, and the parameter of the loss."""
-    layers, loss = [line(), line()], Scaled()
+    layers, loss = [line(), line()], ScaledMean()
     engine = engine_of(layers, loss_fn=loss, optimizer=lambda groups: torch.optim.SGD(groups, lr=0.25))
     if saves:
         engine.train_batch(data(torch.ones(1, 1)))

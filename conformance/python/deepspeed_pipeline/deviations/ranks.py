@@ -47,6 +47,17 @@ def line(weight=1.0):
     return layer
 
 
+class ScaledMean(torch.nn.Module):
+    """A loss function with a parameter: the mean times `scale`, which is 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, y, _):
+        return (self.scale * y).mean()
+
+
 def run(ranks, body, expected=None, seconds=120):
     """[rank]: the result of body(rank). `expected` and `seconds`: as of deviation_ranks.run()."""
     return deviation_ranks.run(ranks, functools.partial(_rank, body), expected, seconds=seconds, message_seconds=20)

@@ -8,6 +8,7 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/softmax.h>
@@ -76,6 +77,12 @@ Tensors scalar(Parts& net, const Tensors& in) {
   const at::Tensor h = net.chain(0, 1, in[0]);
   const at::Tensor sum = at::sum(net.extra("gain")->fc().bias());
   return {net.chain(6, 7, at::add(net.chain(2, 5, h), sum)), sum};
+}
+
+/// Multiplied halfway by a parameter without dimensions.
+Tensors tempered(Parts& net, const Tensors& in) {
+  const at::Tensor temperature = net.named_parameters(/*recurse=*/false)["temperature"];
+  return {net.chain(4, 7, at::mul(net.chain(0, 3, in[0]), temperature))};
 }
 
 /// Rows of numbers as half as many complex ones.
@@ -170,6 +177,9 @@ Tensors loss_inside(Parts& net, const Tensors& in) {
   return {at::sum(at::mul(at::mul(error, error), in[2]))};
 }
 
+/// As loss_inside(), then an operation whose backward reads its own result: the loss.
+Tensors loss_read(Parts& net, const Tensors& in) { return {at::relu(loss_inside(net, in).front())}; }
+
 std::function<void(Parts&)> opened(Opening opening) {
   return [opening](Parts& net) {
     for (int i = 1; i < kParts; ++i) net.part(i)->begin_with(opening);
@@ -217,6 +227,14 @@ std::vector<Family> border_families() {
       {.name = "aliases", .forward = aliases},
       {.name = "parameter-output", .forward = parameter_output},
       {.name = "scalar", .forward = scalar, .extras = {"gain"}},
+      {.name = "temperature",
+       .forward = tempered,
+       .prepare = [](Parts& net) { net.register_parameter("temperature", at::zeros({})); },
+       .finish =
+           [](Parts& net, reference::Dtype) {
+             const c10::NoGradGuard no_grad;
+             net.named_parameters(/*recurse=*/false)["temperature"].fill_(-2);
+           }},
       {.name = "unused-inputs",
        .forward = unused_inputs,
        .inputs = {{"x", Values}, {"side", Values}, {"spare", Values}}},
@@ -229,10 +247,11 @@ std::vector<Family> border_families() {
                  }}));
   all.push_back(real_twin({.name = "host-numbers", .forward = host_numbers}));
   all.push_back(real_twin({.name = "wide", .forward = wide}));
-  all.push_back(exact_twin({.name = "loss-inside",
-                            .forward = loss_inside,
-                            .inputs = {{"x", Values}, {"minus_target", Target}, {"mask", Mask}},
-                            .has_target = false}));
+  for (const auto& [name, forward] : {std::pair{"loss-inside", &loss_inside}, {"loss-read", &loss_read}})
+    all.push_back(exact_twin({.name = name,
+                              .forward = forward,
+                              .inputs = {{"x", Values}, {"minus_target", Target}, {"mask", Mask}},
+                              .has_target = false}));
   all.push_back(exact_twin({.name = "loss-view", .forward = loss_view, .has_target = false}));
   all.push_back(exact_twin({.name = "begins-turned",
                             .forward = plain,

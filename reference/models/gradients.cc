@@ -153,12 +153,12 @@ std::vector<Family> gradient_families() {
   const std::vector<Variant> both = {
       {.name = "unused-parameters", .forward = unused, .extras = {"aside", "aside_uncalled", "zeroed"}},
       {.name = "hooked", .forward = hooked, .extras = {"bare0", "bare1"}},
+      {.name = "frozen-first", .forward = plain, .finish = frozen(0, 5)},
       {.name = "frozen-last", .forward = plain, .finish = frozen(6, 7)},
       {.name = "mixed-double", .forward = by_own_dtype, .finish = inner_dtype(at::kDouble)},
       {.name = "mixed-half", .forward = by_own_dtype, .finish = widen_ends},
   };
   const std::vector<Variant> exact_only = {
-      {.name = "frozen-first", .forward = plain, .finish = frozen(0, 5)},
       {.name = "frozen-weights", .forward = plain, .finish = freeze_weights},
   };
   std::vector<Family> all = families_of(both, exact_only);

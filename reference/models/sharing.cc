@@ -82,6 +82,13 @@ Tensors two_names(Parts& net, const Tensors& in) {
   return {net.chain(5, 7, at::linear(h, net.part(1)->fc().weight(), net.part(2)->fc().bias()))};
 }
 
+/// Uses "common" near the beginning, and at the end once more, where it learns nothing.
+Tensors detached_at_the_end(Parts& net, const Tensors& in) {
+  const at::Tensor h = net.chain(1, 7, capture::call(net.extra("common"), net.chain(0, 0, in[0])));
+  const Linear& common = net.extra("common")->fc();
+  return {at::linear(h, common.weight().detach(), common.bias().detach())};
+}
+
 Tensors with_dropout(Parts& net, const Tensors& in) {
   at::Tensor h = in[0];
   for (int i = 0; i < kParts; ++i) {
@@ -146,6 +153,7 @@ std::vector<Family> sharing_families() {
        .extras = extras,
        .exact = narrow},
       {.name = "shared-parts", .forward = two_names},
+      {.name = "shared-detached", .forward = detached_at_the_end, .extras = extras},
       {.name = "shared-frozen", .forward = common_after({1, 6}), .extras = extras, .finish = freeze_common},
   };
   std::vector<Family> all = families_of(both, exact_only);

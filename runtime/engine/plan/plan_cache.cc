@@ -271,8 +271,9 @@ void PlanCache::add_shards(StepPlan& made) {
       if (other == stage) continue;
       for (const auto& [name, parameter] : state.parameters) others.push_back(parameter);
     }
-    made.stages[i].shards = std::make_unique<ParameterShards>(*made.stages[i].state, others, std::move(ranks),
-                                                              context_.transport, context_.copy_tags().gather(stage));
+    made.stages[i].shards =
+        std::make_unique<ParameterShards>(*made.stages[i].state, std::move(others), std::move(ranks),
+                                          context_.transport, context_.copy_tags().gather(stage));
   }
 }
 

@@ -15,15 +15,22 @@ constexpr size_t kWord = 8;
 
 }  // namespace
 
-ParameterShards::ParameterShards(const split::StageState& state, const std::vector<at::Tensor>& others,
-                                 std::vector<int> ranks, transport::Transport& transport, int64_t tag)
-    : ranks_(std::move(ranks)), transport_(transport), tag_(tag) {
+ParameterShards::ParameterShards(const split::StageState& state, std::vector<at::Tensor> others, std::vector<int> ranks,
+                                 transport::Transport& transport, int64_t tag)
+    : others_(std::move(others)), ranks_(std::move(ranks)), transport_(transport), tag_(tag) {
+  for (const auto& [name, parameter] : state.parameters) parameters_.push_back(parameter);
+  divide();
+}
+
+void ParameterShards::divide() {
+  blocks_.clear();
+  parts_.clear();
   std::set<const void*> taken;
-  for (const at::Tensor& other : others) taken.insert(other.storage().unsafeGetStorageImpl());
-  for (const auto& [name, parameter] : state.parameters) {
+  for (const at::Tensor& other : others_) taken.insert(other.storage().unsafeGetStorageImpl());
+  for (const at::Tensor& parameter : parameters_) {
     const c10::Storage& storage = parameter.storage();
     if (!taken.insert(storage.unsafeGetStorageImpl()).second) continue;
-    tensors_.push_back(parameter);
+    blocks_.push_back(storage);
     auto* begin = static_cast<std::byte*>(storage.mutable_data());
     const size_t bytes = storage.nbytes(), words = (bytes + kWord - 1) / kWord, count = ranks_.size();
     for (size_t i = 0; i < count; ++i) {
@@ -36,17 +43,18 @@ ParameterShards::ParameterShards(const split::StageState& state, const std::vect
 
 void ParameterShards::shard(const transport::Deadline& deadline) {
   finish_gather(deadline);
+  divide();
   for (const Part& part : parts_)
     if (part.rank != transport_.rank()) overwrite(part);
   sharded_ = true;
 }
 
 bool ParameterShards::divides(const at::Tensor& tensor) const {
-  return std::ranges::any_of(tensors_, [&](const at::Tensor& divided) { return divided.is_alias_of(tensor); });
+  return std::ranges::any_of(blocks_, [&](const c10::Storage& block) { return block.is_alias_of(tensor.storage()); });
 }
 
 void ParameterShards::overwrite(const Part& part) const {
-  const c10::Device device = tensors_.front().device();
+  const c10::Device device = blocks_.front().device();
   if (device.is_cpu())
     std::memset(part.data, 0xff, part.bytes);
   else

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
 
 #include <vector>
 
@@ -19,12 +20,12 @@ namespace plumbline::engine {
 class ParameterShards {
  public:
   /// `ranks`: the ranks that hold the stage, among them that of `transport`. Memory that also belongs to a tensor in
-  /// `others` (a parameter of another stage, a buffer) is not divided. `tag` belongs to this stage alone. The tensors
-  /// keep their memory as long as this object exists.
-  ParameterShards(const split::StageState& state, const std::vector<at::Tensor>& others, std::vector<int> ranks,
+  /// `others` (a parameter of another stage, a buffer) is not divided. `tag` belongs to this stage alone.
+  ParameterShards(const split::StageState& state, std::vector<at::Tensor> others, std::vector<int> ranks,
                   transport::Transport& transport, int64_t tag);
 
-  /// Overwrites the parts of other ranks, after a gathering in progress has ended.
+  /// Overwrites the parts of other ranks, after a gathering in progress has ended. Divides the memory that the tensors
+  /// have now: set_data() and torch::load() give a parameter other memory between two steps.
   void shard(const transport::Deadline& deadline);
   /// Begins to exchange the parts; does nothing if the parameters are whole or the exchange has begun. Does not block.
   void begin_gather();
@@ -50,13 +51,16 @@ class ParameterShards {
     int rank;
   };
 
+  void divide();
   void overwrite(const Part& part) const;
 
+  std::vector<at::Tensor> parameters_;
+  const std::vector<at::Tensor> others_;
   const std::vector<int> ranks_;
   transport::Transport& transport_;
   const int64_t tag_;
-  std::vector<at::Tensor> tensors_;  // one of each memory block
-  std::vector<Part> parts_;          // of all blocks and ranks; the own parts too
+  std::vector<c10::Storage> blocks_;  // the divided memory; lives until no part is used
+  std::vector<Part> parts_;           // of all blocks and ranks; the own parts too
   std::vector<Pending> pending_;
   bool sharded_ = false;
 };

@@ -71,5 +71,27 @@ TEST(ParameterShards, MemoryOfOthersIsNotDivided) {
   });
 }
 
+TEST(ParameterShards, AParameterMayGetOtherMemoryBetweenTwoUses) {
+  testing::with_ranks(2, [](transport::Transport& transport) {
+    split::StageState state;
+    at::Tensor& parameter = state.parameters["w"] = at::arange(8, at::kFloat);
+    ParameterShards shards(state, {}, {0, 1}, transport, 3);
+    shards.shard(before_the_end());
+    shards.begin_gather();
+    shards.finish_gather(before_the_end());
+    const at::Tensor former = parameter.detach(), untouched = former.clone(), longer = at::arange(12, at::kFloat);
+    parameter.set_data(longer.clone());
+    shards.shard(before_the_end());
+    EXPECT_TRUE(shards.divides(parameter));
+    EXPECT_FALSE(shards.divides(former));
+    EXPECT_TRUE(at::equal(former, untouched));
+    EXPECT_TRUE(at::equal(at::isnan(parameter), at::arange(12).ge(6).eq(transport.rank() == 0))) << parameter;
+    shards.begin_gather();
+    shards.finish_gather(before_the_end());
+    EXPECT_TRUE(at::equal(parameter, longer)) << parameter;
+    EXPECT_TRUE(at::equal(former, untouched));
+  });
+}
+
 }  // namespace
 }  // namespace plumbline::engine

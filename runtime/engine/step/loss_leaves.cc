@@ -15,17 +15,14 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
-bool holds(const std::map<int, split::StageState>& states, const at::Tensor& leaf) {
-  return std::ranges::any_of(states, [&](const auto& state) {
-    return std::ranges::any_of(state.second.parameters,
-                               [&](const auto& parameter) { return parameter.second.is_same(leaf); });
-  });
+bool holds(const split::StageState& state, const at::Tensor& leaf) {
+  return std::ranges::any_of(state.parameters, [&](const auto& parameter) { return parameter.second.is_same(leaf); });
 }
 
 }  // namespace
 
 std::optional<at::Tensor> foreign_leaf(const at::Tensor& loss, const std::vector<at::Tensor>& outputs,
-                                       const std::map<int, split::StageState>& states) {
+                                       const split::StageState& state) {
   if (!backward::requires_gradient(loss) || loss.is_leaf()) return std::nullopt;
   std::vector<Edge> ends;
   for (const at::Tensor& output : outputs)
@@ -41,7 +38,7 @@ std::optional<at::Tensor> foreign_leaf(const at::Tensor& loss, const std::vector
     Node* const node = open.back();
     open.pop_back();
     const auto* const leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node);
-    if (leaf != nullptr && !holds(states, leaf->variable)) return leaf->variable;
+    if (leaf != nullptr && !holds(state, leaf->variable)) return leaf->variable;
     for (const Edge& edge : std::as_const(*node).next_edges()) visit(edge);
   }
   return std::nullopt;

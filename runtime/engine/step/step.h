@@ -76,9 +76,8 @@ class Step {
   void take_inputs(int stage, int microbatch);
   void separate_from_shards(int stage, int microbatch);
   void take_local_losses(int stage, int microbatch);
-  void compute_loss(MicrobatchState& state, int microbatch);
-  void require_own_leaves(const at::Tensor& loss, const std::vector<at::Tensor>& outputs, const std::string& name,
-                          int microbatch) const;
+  void compute_loss(int stage, int microbatch);
+  void require_own_leaves(const at::Tensor& loss, const std::string& name, int stage, int microbatch);
   const at::Tensor& live_output(const split::Boundary& boundary, int microbatch);
   void consumed(const split::Boundary& boundary, int microbatch);
   bool pass_back(int stage, int microbatch, Pass pass);

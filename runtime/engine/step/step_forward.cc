@@ -99,7 +99,7 @@ void Step::forward(int stage, int microbatch) {
   compute(stage, microbatch, [&](StageRunner& runner) {
     runner.forward(microbatch, state.inputs, state.outputs);
     take_local_losses(stage, microbatch);
-    if (last) compute_loss(state, microbatch);
+    if (last) compute_loss(stage, microbatch);
   });
   check_outputs(plan_.plan, stage, microbatch, plan_.backward, state.outputs);
   separate_from_shards(stage, microbatch);
@@ -142,7 +142,7 @@ void Step::take_local_losses(int stage, int microbatch) {
     at::Tensor loss = context_.options.local_loss ? context_.options.local_loss(made) : made;
     const std::string name = "local loss " + std::to_string(local.model_output);
     require_scalar(loss, name, microbatch);
-    require_own_leaves(loss, state.outputs, name, microbatch);
+    require_own_leaves(loss, name, stage, microbatch);
     // None among the outputs of the last stage, as the losses of other stages: the number of stages must not matter.
     if (plan_.plan.ends_with(stage, microbatch)) made.reset();
     losses.resize(std::max(losses.size(), static_cast<size_t>(local.model_output) + 1));
@@ -151,8 +151,9 @@ void Step::take_local_losses(int stage, int microbatch) {
   }
 }
 
-void Step::compute_loss(MicrobatchState& state, int microbatch) {
+void Step::compute_loss(int stage, int microbatch) {
   if (!context_.options.loss) return;
+  MicrobatchState& state = state_of(stage, microbatch);
   try {
     state.loss = context_.options.loss(state.outputs, targets(microbatch));
   } catch (const std::exception& error) {
@@ -160,19 +161,20 @@ void Step::compute_loss(MicrobatchState& state, int microbatch) {
   }
   if (!state.loss.defined() && !plan_.backward) return;
   require_scalar(state.loss, "the loss", microbatch);
-  require_own_leaves(state.loss, state.outputs, "the loss", microbatch);
+  require_own_leaves(state.loss, "the loss", stage, microbatch);
   result_.losses[microbatch] = state.loss.detach();
 }
 
 /// In the first step of a plan: a loss function uses the same tensors in each.
-void Step::require_own_leaves(const at::Tensor& loss, const std::vector<at::Tensor>& outputs, const std::string& name,
-                              int microbatch) const {
+void Step::require_own_leaves(const at::Tensor& loss, const std::string& name, int stage, int microbatch) {
   if (!plan_.backward || plan_.checked_losses) return;
-  if (const std::optional<at::Tensor> leaf = foreign_leaf(loss, outputs, context_.states))
+  if (const std::optional<at::Tensor> leaf =
+          foreign_leaf(loss, state_of(stage, microbatch).outputs, *stage_of(stage).state))
     throw InputError("engine: " + name + " of micro-batch " + std::to_string(microbatch) + " depends on a tensor " +
-                     graph::describe(*leaf) +
-                     " that requires a gradient and is no parameter of this rank's stages; register it in the model "
-                     "and name it in SplitOptions::loss_parameters, or detach it");
+                     graph::describe(*leaf) + " that requires a gradient and is no parameter of stage " +
+                     std::to_string(stage) +
+                     ", which computes it; register it in the model, name it in SplitOptions::loss_parameters and read "
+                     "it in Engine::states(), or detach it");
 }
 
 /// The value for one of its consumers.

@@ -76,9 +76,8 @@ TEST(EngineLossParameters, MayBeThoseOfTheStageThatComputesTheLoss) {
 
 constexpr const char* kForeign =
     "rank 0, position 0 (0F0): engine: the loss of micro-batch 0 depends on a tensor f32[1] that requires a gradient "
-    "and "
-    "is no parameter of this rank's stages; register it in the model and name it in "
-    "SplitOptions::loss_parameters, or detach it";
+    "and is no parameter of stage 0, which computes it; register it in the model, name it in "
+    "SplitOptions::loss_parameters and read it in Engine::states(), or detach it";
 
 TEST(EngineLossParameters, OfNoStageAreRefused) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
@@ -101,6 +100,20 @@ TEST(EngineLossParameters, OfNoStageAreRefused) {
     });
     EXPECT_FALSE(foreign.grad().defined());
   }
+}
+
+/// In another schedule they are on another rank, or sharded when the loss is computed.
+TEST(EngineLossParameters, OfAnotherStageOfTheRankAreRefused) {
+  const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
+  Fleet fleet("mlp", placed({0, 0}, 1, 2));
+  fleet.options.loss = [&](const Tensors& outputs, const at::Tensor& of) {
+    return mean_square(outputs, of) + fleet.nets[0]->layers.front()->weight.square().sum();
+  };
+  fleet.run([&](engine::Engine& engine, int) {
+    expect_part(
+        refusal([&] { engine.train({x}, target); }),
+        "depends on a tensor f32[6,6] that requires a gradient and is no parameter of stage 1, which computes it");
+  });
 }
 
 TEST(EngineLossParameters, ATargetThatRequiresAGradientIsRefused) {

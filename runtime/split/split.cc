@@ -206,17 +206,21 @@ class Builder {
   }
 
   void add_attributes() {
+    std::unordered_set<std::string> unknown(options_.loss_parameters.begin(), options_.loss_parameters.end());
     int neighbour = 0;  // an unused parameter joins the stage of the one registered before it
     // Or a stage after the one in which forward returned.
     for (const graph::Attribute& attribute : graph_.attributes) {
+      bool is_of_loss = unknown.erase(attribute.name) > 0;
+      for (const std::string& alias : attribute.aliases) is_of_loss |= unknown.erase(alias) > 0;
       std::vector<int> owners = {neighbour};
       if (attribute.value != graph::kNoValue && !analysis_.used_by(attribute.value).empty())
         owners = analysis_.used_by(attribute.value);
       else if (pipe_.ends_early)
         continue;
-      else if (std::ranges::find(options_.loss_parameters, attribute.name) != options_.loss_parameters.end())
+      else if (is_of_loss)
         owners = {stages() - 1};
       if (transmitted_.contains(attribute.value)) owners.resize(1);
+      if (is_of_loss && !pipe_.ends_early && owners.back() != stages() - 1) refuse_loss_parameter(attribute, owners);
       neighbour = owners.front();
       for (int stage : owners) {
         graph::Attribute copy = attribute;
@@ -226,6 +230,17 @@ class Builder {
       if (owners.size() > 1 && attribute.kind == graph::AttributeKind::Parameter)
         pipe_.shared.push_back({attribute.name, owners});
     }
+    if (!unknown.empty())
+      throw InputError(
+          "split: there is no parameter '" + *unknown.begin() +
+          "' for the loss function (loss_parameters); use one of the names that the model's parameters have");
+  }
+
+  [[noreturn]] void refuse_loss_parameter(const graph::Attribute& attribute, const std::vector<int>& owners) const {
+    throw InputError("split: loss_parameters names '" + attribute.name + "', which belongs to stage " +
+                     std::to_string(owners.back()) + ", whose forward reads it; a loss reads parameters of the last " +
+                     "stage, " + std::to_string(stages() - 1) +
+                     ", only: let that one use it, too (MultiUse::Replicate), or leave it out");
   }
 
   bool caches_casts() const {

@@ -342,6 +342,39 @@ return %3
   EXPECT_EQ(names(pipe.stages[0].graph), std::vector<std::string>{"weight"});
   EXPECT_EQ(names(pipe.stages[1].graph), (std::vector<std::string>{"loss.scale", "aside"}));
   EXPECT_EQ(names(split(graph, {}).stages[0].graph), (std::vector<std::string>{"weight", "loss.scale", "aside"}));
+  graph.attributes[1].aliases = {"criterion.scale"};
+  EXPECT_EQ(names(split(graph, {.loss_parameters = {"criterion.scale"}}).stages[0].graph),
+            std::vector<std::string>{"weight"});
+}
+
+TEST(Split, ALossReadsParametersOfTheLastStageOnly) {
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[2] = "x"
+parameter %1: f32[2]* = "first"
+parameter %2: f32[2]* = "shared"
+parameter %3: f32[2]* = "last"
+%4: f32[2]* = aten::mul.Tensor(%0, %1)
+%5: f32[2]* = aten::mul.Tensor(%4, %2)
+pipe_split
+%6: f32[2]* = aten::mul.Tensor(%5, %2)
+%7: f32[2]* = aten::mul.Tensor(%6, %3)
+return %7
+)");
+  const auto of = [&](const std::string& name, MultiUse multi_use = MultiUse::Replicate) {
+    return testing::refusal([&] { split(graph, {.loss_parameters = {name}, .multi_use = multi_use}); });
+  };
+  const auto refused = [](const std::string& name) {
+    return "split: loss_parameters names '" + name +
+           "', which belongs to stage 0, whose forward reads it; a loss reads parameters of the last stage, 1, only: "
+           "let that one use it, too (MultiUse::Replicate), or leave it out";
+  };
+  EXPECT_EQ(of("last"), "accepted");
+  EXPECT_EQ(of("shared"), "accepted") << "the last stage has a copy";
+  EXPECT_EQ(of("shared", MultiUse::Transmit), refused("shared"));
+  EXPECT_EQ(of("first"), refused("first"));
+  EXPECT_EQ(
+      of("scale"),
+      "split: there is no parameter 'scale' for the loss function (loss_parameters); use one of the names that the "
+      "model's parameters have");
 }
 
 TEST(Split, ALocalLossGivesItsValuesAGradient) {

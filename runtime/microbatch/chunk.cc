@@ -131,10 +131,15 @@ std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>
                                       const std::vector<ChunkSpec>& specs) {
   std::vector<at::Tensor> merged;
   if (outputs.empty()) return merged;
+  for (size_t m = 1; m < outputs.size(); ++m)
+    if (outputs[m].size() != outputs[0].size())
+      throw InputError("micro-batches: micro-batch " + std::to_string(m) + " has " + std::to_string(outputs[m].size()) +
+                       " outputs, micro-batch 0 has " + std::to_string(outputs[0].size()) +
+                       "; merge those with the same number of outputs");
   for (size_t i = 0; i < outputs[0].size(); ++i) {
     const ChunkSpec spec = i < specs.size() ? specs[i] : ChunkSpec{};
     std::vector<at::Tensor> chunks;
-    for (const auto& microbatch : outputs) chunks.push_back(microbatch.at(i));
+    for (const auto& microbatch : outputs) chunks.push_back(microbatch[i]);
     for (size_t m = 1; m < chunks.size(); ++m)
       if (chunks[m].defined() != chunks[0].defined())
         throw InputError("micro-batches: output " + std::to_string(i) + " is None in micro-batch " +

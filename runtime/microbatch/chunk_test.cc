@@ -196,6 +196,17 @@ TEST(Chunk, MergeRefusesWhatCannotBeJoined) {
   }
 }
 
+TEST(Chunk, MergeRefusesMicrobatchesOfDifferentNumbersOfOutputs) {
+  const at::Tensor one = at::ones({2});
+  const auto of = [&](const std::vector<Tensors>& outputs) { return refusal([&] { merge_outputs(outputs, {}); }); };
+  EXPECT_EQ(
+      of({{one}, {one}, {one, one}}),
+      "micro-batches: micro-batch 2 has 2 outputs, micro-batch 0 has 1; merge those with the same number of outputs");
+  EXPECT_EQ(
+      of({{one, one}, {one}}),
+      "micro-batches: micro-batch 1 has 1 outputs, micro-batch 0 has 2; merge those with the same number of outputs");
+}
+
 TEST(Chunk, WeightedChunkMeansAverageToTheMeanOfAll) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -3,7 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
+#include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
+#include <c10/util/StringUtil.h>
 
 #include <utility>
 
@@ -22,7 +24,8 @@ bool takes_in_place(const at::Tensor& sum, const at::Tensor& more) {
 }
 
 /// A step gives its gradients the sizes of their leaves, so this is known before it begins.
-void require_sizes(const std::string& name, const at::Tensor& leaf) {
+void require_fit(const std::string& name, const at::Tensor& leaf) {
+  require_dense(name, leaf.grad());
   if (!leaf.grad().defined() || leaf.grad().sizes() == leaf.sizes()) return;
   throw InputError("engine: the .grad of '" + name + "' is " + graph::describe(leaf.grad()) + ", its tensor is " +
                    graph::describe(leaf) + "; give it the sizes of its tensor, or reset it");
@@ -30,9 +33,15 @@ void require_sizes(const std::string& name, const at::Tensor& leaf) {
 
 }  // namespace
 
+void require_dense(const std::string& name, const at::Tensor& grad) {
+  if (!grad.defined() || grad.layout() == at::kStrided) return;
+  throw InputError("engine: the gradient of '" + name + "' has the layout " + c10::str(grad.layout()) +
+                   "; a step adds up dense gradients (Strided) only: make embeddings without sparse gradients");
+}
+
 GradientStash::GradientStash(const std::map<int, split::StageState>& states) {
   for (const auto& [stage, state] : states)
-    for (const auto& [name, parameter] : state.parameters) require_sizes(name, parameter);
+    for (const auto& [name, parameter] : state.parameters) require_fit(name, parameter);
   for (const auto& [stage, state] : states)
     for (const auto& [name, parameter] : state.parameters) move_aside(parameter);
 }
@@ -46,7 +55,7 @@ void GradientStash::add(const std::string& name, const at::Tensor& leaf) {
     for (const Entry& entry : entries_) known_.insert(entry.leaf.unsafeGetTensorImpl());
   // A replicated input comes once for each micro-batch.
   if (!known_.insert(leaf.unsafeGetTensorImpl()).second) return;
-  require_sizes(name, leaf);
+  require_fit(name, leaf);
   move_aside(leaf);
 }
 
@@ -76,6 +85,7 @@ void separate_gradients(const split::StageState& state) {
   const c10::NoGradGuard no_grad;
   for (const auto& [name, parameter] : state.parameters) {
     at::Tensor& grad = parameter.mutable_grad();
+    require_dense(name, grad);
     if (grad.defined() && !owns_memory(grad)) grad = grad.clone();
   }
 }

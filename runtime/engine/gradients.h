@@ -12,12 +12,16 @@
 
 namespace plumbline::engine {
 
+/// Throws InputError if `grad`, the gradient of `name`, is sparse, or laid out in another way that has no strides. May
+/// be undefined.
+void require_dense(const std::string& name, const at::Tensor& grad);
+
 /// Moves the .grad of leaves aside, so that a step begins without gradients. Unless add_back() succeeded, the
 /// destructor restores the earlier .grad, undefined if there was none, and drops the step's.
 class GradientStash {
  public:
   /// The parameters in `states`. Throws InputError, having changed nothing, for a .grad of other sizes than its
-  /// parameter's.
+  /// parameter's, and as require_dense() does.
   explicit GradientStash(const std::map<int, split::StageState>& states);
   ~GradientStash();
   GradientStash(const GradientStash&) = delete;
@@ -45,7 +49,7 @@ class GradientStash {
 /// (a B, a W, and an I with weight work), because the next one, and weight work, add in place. If autograd reaches
 /// several leaves through views, their gradients may share one memory (github.com/pytorch/pytorch/issues/34082): with
 /// another parameter's gradient, with an input's gradient that is being sent, or with a gradient that a first half
-/// keeps for its second half.
+/// keeps for its second half. Throws as require_dense() does.
 void separate_gradients(const split::StageState& state);
 
 /// Divides the .grad of every parameter by `divisor`, in place.

@@ -118,6 +118,7 @@ void Step::finish_input_gradients(int stage, int microbatch) {
     if (!boundary.has_gradient) continue;
     at::Tensor& grad = state.input_grads[i];
     if (!grad.defined()) grad = at::zeros_like(state.inputs[i]).detach();
+    require_dense(boundary.name, grad);
     grad = in_transfer_layout(grad, context_.options.keep_strides);
     if (observer) observer->on_backward(stage, microbatch, boundary.name, grad);
   }
@@ -131,10 +132,12 @@ void Step::give_input_gradients() {
     const std::vector<at::Tensor>& grads = state_of(0, static_cast<int>(m)).input_grads;
     if (grads.empty()) continue;  // another replica's micro-batch
     size_t given = 0;
-    for (const at::Tensor& input : batch_.inputs[m]) {
+    for (size_t i = 0; i < batch_.inputs[m].size(); ++i) {
+      const at::Tensor& input = batch_.inputs[m][i];
       if (!input.defined()) continue;
       const at::Tensor& grad = grads[given++];
       if (!grad.defined() || !input.is_leaf()) continue;
+      require_dense(context_.options.input_names[i], grad);
       at::Tensor& sum = input.mutable_grad();
       sum = sum.defined() ? at::add(sum, grad) : grad;
     }

@@ -1,5 +1,6 @@
 // Changes between steps, and requirements of a loss and an input: requires_grad, an evaluation without a target, means
 // over counted elements, gradients of the inputs. Compared with plain autograd over the whole module.
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/equal.h>
 #include <c10/core/InferenceMode.h>
 
@@ -122,6 +123,53 @@ TEST(EngineChanges, AMeanIsOverWhatCounts) {
     const at::Tensor &a = ours.gradients.at(item.key()), &b = item.value().grad();
     // At most twelve roundings separate the two orders of sums; a wrong weight is off by a tenth and more.
     EXPECT_LT((a - b).norm().item<double>(), 12 * 0x1p-23 * b.norm().item<double>()) << item.key();
+  }
+}
+
+/// The first stage reads a parameter and an input, the second one the parameter, which is sent; one of these embeddings
+/// is sparse.
+struct Tables : torch::nn::Module {
+  explicit Tables(int sparse) : sparse(sparse), table(register_parameter("table", waves({9, kWidth}, 5))) {}
+  at::Tensor rows(const at::Tensor& of, const at::Tensor& x, int number) const {
+    return at::embedding(of, x, -1, false, number == sparse).tanh();
+  }
+  Tensors forward(const Tensors& in) const {
+    const at::Tensor h = rows(table, in[0], 0) + rows(in[1], in[0], 1);
+    capture::pipe_split();
+    return {h * rows(table, in[0], 2)};
+  }
+  int sparse;
+  at::Tensor table;
+};
+
+TEST(EngineChanges, SparseGradientsAreRefused) {
+  const at::Tensor x = batch_of("tied", 4), target = waves({4, 3, kWidth}, 2.5);
+  const schedule::Schedule schedule = placed({0, 0}, 1, 2);
+  for (int sparse : {0, 1, 2, 3}) {
+    SCOPED_TRACE(sparse);
+    Tables model(sparse);
+    const engine::PipeSource source = [&](bool training, const Tensors& inputs) {
+      const capture::ForwardFunction forward = [&model](const Tensors& in) { return model.forward(in); };
+      return split::make_pipe({&model, forward, {"x", "other"}}, inputs, training,
+                              {.multi_use = split::MultiUse::Transmit});
+    };
+    with_ranks(1, [&](transport::Transport& transport) {
+      engine::EngineOptions options = Fleet("mlp", schedule).options;
+      options.input_names = {"x", "other"};
+      options.input_chunks = {{}, {.replicate = true}};
+      engine::Engine engine(transport, schedule, source, options);
+      const at::Tensor other = waves({9, kWidth}, 1).requires_grad_();
+      const std::string text = refusal([&] { engine.train({x, other}, target); });
+      if (sparse == 3) {
+        EXPECT_EQ(text, "accepted") << "all are dense";
+        return;
+      }
+      const std::string name = sparse == 1 ? "other" : "table";
+      expect_part(text, "engine: the gradient of '" + name +
+                            "' has the layout Sparse; a step adds up dense gradients (Strided) only: make embeddings "
+                            "without sparse gradients");
+      EXPECT_FALSE(model.table.grad().defined() || other.grad().defined());
+    });
   }
 }
 
@@ -305,7 +353,7 @@ TEST(EngineChanges, EarlierGradientsMayBeSuchThatAreNotWrittenInPlace) {
   }
 }
 
-TEST(EngineChanges, AnEarlierGradientOfOtherSizesIsRefusedAndNoneIsLost) {
+TEST(EngineChanges, AnEarlierGradientOfOtherSizesOrLayoutIsRefusedAndNoneIsLost) {
   const at::Tensor x = batch_of("mlp", 4), target = target_of("mlp", 4);
   Fleet fleet("mlp", placed({0}, 1, 2));
   fleet.run([&](engine::Engine& engine, int) {
@@ -324,6 +372,9 @@ TEST(EngineChanges, AnEarlierGradientOfOtherSizesIsRefusedAndNoneIsLost) {
                     (culprit == "x" ? "f32[4,6]" : "f32[6]") + "; give it the sizes of its tensor, or reset it");
       for (const auto& [name, parameter] : parameters) expect_same(parameter.grad(), before.at(name), name);
       expect_same(given.grad(), before.at("x"), "x");
+      wrong.mutable_grad() = whole.to_sparse();
+      expect_part(refusal([&] { engine.train({given}, target); }),
+                  "engine: the gradient of '" + culprit + "' has the layout Sparse");
       wrong.mutable_grad() = whole;
     }
   });

@@ -44,6 +44,14 @@ void refuse_computed_inputs(const std::vector<std::string>& names, const std::ve
                        "micro-batch; give its detach(), which may require a gradient");
 }
 
+int64_t rows_of(const std::string& name, const at::Tensor& input, size_t microbatch, int dim) {
+  if (dim < 0 || dim >= input.dim())
+    throw InputError("engine: input '" + name + "' of micro-batch " + std::to_string(microbatch) + " has " +
+                     std::to_string(input.dim()) + " dimensions, and mean_loss counts rows along dimension " +
+                     std::to_string(dim) + " (input_chunks); name the dimension of its rows, or mark it as replicated");
+  return input.size(dim);
+}
+
 /// Computed from the rows of the last divided input.
 std::vector<double> loss_weights(const EngineOptions& options, bool training, const microbatch::Microbatches& batch) {
   std::vector<double> weights(batch.inputs.size(), 1.0);
@@ -54,12 +62,13 @@ std::vector<double> loss_weights(const EngineOptions& options, bool training, co
       counts.push_back(options.mean_count(batch.targets.empty() ? microbatch::Targets() : batch.targets[m]));
     return microbatch::mean_loss_weights(counts);
   }
-  for (size_t i = 0; i < std::min(options.input_names.size(), options.input_chunks.size()); ++i) {
+  for (size_t i = std::min(options.input_names.size(), options.input_chunks.size()); i-- > 0;) {
     if (options.input_chunks[i].replicate || !batch.inputs.front()[i].defined()) continue;
     std::vector<double> rows;
-    for (const std::vector<at::Tensor>& inputs : batch.inputs)
-      rows.push_back(static_cast<double>(inputs[i].size(options.input_chunks[i].dim)));
-    weights = microbatch::mean_loss_weights(rows);
+    for (size_t m = 0; m < batch.inputs.size(); ++m)
+      rows.push_back(
+          static_cast<double>(rows_of(options.input_names[i], batch.inputs[m][i], m, options.input_chunks[i].dim)));
+    return microbatch::mean_loss_weights(rows);
   }
   return weights;
 }

@@ -126,6 +126,25 @@ TEST(EngineChanges, AMeanIsOverWhatCounts) {
   }
 }
 
+TEST(EngineChanges, AMeanCountsRowsThatAreThere) {
+  Fleet fleet("mlp", schedule::make_schedule("gpipe", 1, 2));
+  fleet.options.mean_loss = true;
+  const microbatch::Microbatches batch = {{{waves({2, kWidth}, 0.1)}, {at::ones({})}}, {}};
+  const auto refused = [](int dimensions, int dim) {
+    return "engine: input 'x' of micro-batch 1 has " + std::to_string(dimensions) +
+           " dimensions, and mean_loss counts rows along dimension " + std::to_string(dim) +
+           " (input_chunks); name the dimension of its rows, or mark it as replicated";
+  };
+  fleet.run([&](engine::Engine& engine, int) {
+    EXPECT_EQ(refusal([&] { engine.train(batch); }), refused(0, 0));
+    EXPECT_EQ(refusal([&] { engine.evaluate(batch); }), refused(0, 0));
+  });
+  fleet.options.input_chunks = {{.dim = 1}};
+  fleet.run([&](engine::Engine& engine, int) {
+    EXPECT_EQ(refusal([&] { engine.train({{batch.inputs[0], {waves({4}, 0.1)}}, {}}); }), refused(1, 1));
+  });
+}
+
 /// The first stage reads a parameter and an input, the second one the parameter, which is sent; one of these embeddings
 /// is sparse.
 struct Tables : torch::nn::Module {

@@ -58,6 +58,7 @@ Collectives::Collectives(const Schedule& schedule) {
         begun_by_[rank][i] = known->second;
         (action.type == ActionType::UNSHARD ? gathered : reduced)[action.stage] = known->second;
       } else if (action.type == ActionType::RESHARD) {
+        needed_by_[rank][i] = latest(gathered);
         gathered.erase(action.stage);
       } else if (is_compute(action.type)) {
         needed_by_[rank][i] = latest(gathered);

@@ -3,7 +3,7 @@
 //
 // The k-th UNSHARDs of a stage on all its ranks begin one operation together, and so do its k-th REDUCE_GRADs. An
 // operation ends after all its ranks have begun it. Beginning never blocks; a computation of the stage between UNSHARD
-// and RESHARD, or a WAIT_REDUCE_GRAD, blocks until the operation has ended.
+// and RESHARD, that RESHARD, or a WAIT_REDUCE_GRAD, blocks until the operation has ended.
 #pragma once
 
 #include <map>

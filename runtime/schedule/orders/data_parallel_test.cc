@@ -56,6 +56,18 @@ TEST(DataParallel, EveryScheduleStaysValid) {
       EXPECT_EQ(violations(lower(sharded, chain_edges(mesh.stages)), chain_edges(mesh.stages)),
                 std::vector<std::string>{})
           << kind.name;
+      // An evaluation gathers for backwards that it leaves out, too.
+      Schedule forwards = sharded;
+      for (std::vector<Action>& actions : forwards.ranks)
+        std::erase_if(actions, [](const Action& action) {
+          return action.type != ActionType::F && action.type != ActionType::UNSHARD &&
+                 action.type != ActionType::RESHARD;
+        });
+      for (std::vector<Action>& actions : forwards.ranks)
+        for (Action& action : actions) action.overlaps_next = false;
+      EXPECT_EQ(violations(lower(forwards, chain_edges(mesh.stages)), chain_edges(mesh.stages), {.forward_only = true}),
+                std::vector<std::string>{})
+          << kind.name;
     }
   EXPECT_GT(of_replicas, 0);
 }
@@ -102,7 +114,7 @@ TEST(DataParallel, OperationsAreCountedByStage) {
       const int needed = collectives.needed_by(rank, i), begun = collectives.begun_by(rank, i);
       const Action& action = mesh.ranks[rank][i];
       EXPECT_EQ(begun >= 0, action.type == ActionType::UNSHARD);
-      EXPECT_EQ(needed >= 0, is_compute(action.type));
+      EXPECT_EQ(needed >= 0, is_compute(action.type) || action.type == ActionType::RESHARD);
       if (needed < 0) continue;
       EXPECT_EQ(collectives.operations()[needed].stage, action.stage);
     }
@@ -139,6 +151,22 @@ TEST(DataParallel, AnOperationEndsWithItsLastRankAndNamesTheFirstThatLacks) {
   mesh = many_ranks(3);
   std::swap(mesh.ranks[2][2], mesh.ranks[2][3]);  // waits for nothing: it has begun nothing
   EXPECT_EQ(deadlocks(mesh, {}, {}), std::vector<std::string>{});
+}
+
+// Both ranks gather both stages for no computation: parts that are on their way may not be dropped.
+TEST(DataParallel, AReshardWaitsForTheGathering) {
+  const std::string first = "0UNSHARD,0RESHARD,1UNSHARD,1RESHARD,", second = "1UNSHARD,1RESHARD,0UNSHARD,0RESHARD,";
+  const auto violations_of = [](const std::string& rank_0, const std::string& rank_1) {
+    const std::string open = "0UNSHARD,1UNSHARD,", close = ",0RESHARD,1RESHARD\n";
+    const Schedule two = parse_csv(
+        rank_0 + open + "0F0,1F0,1B0,0B0" + close + rank_1 + open + "0F1,1F1,1B1,0B1" + close, "gathered twice");
+    return violations(two, chain_edges(2));
+  };
+  EXPECT_EQ(violations_of(first, first), std::vector<std::string>{});
+  EXPECT_EQ(violations_of(first, second),
+            (std::vector<std::string>{"deadlock, a cycle: rank 0, position 1 (0RESHARD) waits for 0UNSHARD at rank 1, "
+                                      "position 2; rank 1, position 1 (1RESHARD) waits for 1UNSHARD at rank 0, "
+                                      "position 2"}));
 }
 
 // Of ranks that are not ascending, as the second replica of Chimera or DualPipe has them.

@@ -144,12 +144,13 @@ bool all_take_part(const schedule::Schedule& schedule) {
 bool others_have_begun(const schedule::Schedule& schedule, std::size_t rank, std::size_t position,
                        const std::vector<std::size_t>& next) {
   const schedule::Action& action = schedule.ranks[rank][position];
-  const bool computes = std::string("FBIW").find(schedule::to_string(action.type)) != std::string::npos;
-  if ((!computes && action.type != WAIT_REDUCE_GRAD) || action.stage < 0 || action.stage >= schedule.stages)
+  const bool gathered =
+      action.type == RESHARD || std::string("FBIW").find(schedule::to_string(action.type)) != std::string::npos;
+  if ((!gathered && action.type != WAIT_REDUCE_GRAD) || action.stage < 0 || action.stage >= schedule.stages)
     return true;
   const auto before = [&](schedule::ActionType type) { return count_of(schedule, rank, position, action.stage, type); };
-  if (computes && before(UNSHARD) == before(RESHARD)) return true;
-  const schedule::ActionType type = computes ? UNSHARD : REDUCE_GRAD;
+  if (gathered && before(UNSHARD) == before(RESHARD)) return true;
+  const schedule::ActionType type = gathered ? UNSHARD : REDUCE_GRAD;
   for (const std::size_t other : ranks_with(schedule, action.stage))
     if (count_of(schedule, other, next[other], action.stage, type) < before(type)) return false;
   return true;

@@ -39,7 +39,7 @@ class Together {
   Together(const schedule::Schedule& compute, const schedule::StepCosts& costs) : compute_(compute), costs_(costs) {}
 
   bool ready(int rank, const schedule::Action& a, double now) const {
-    const bool waits = a.type == WAIT_REDUCE_GRAD, uses = passes_on(a) || a.type == W;
+    const bool waits = a.type == WAIT_REDUCE_GRAD, uses = passes_on(a) || a.type == W || a.type == RESHARD;
     if (!waits && (!uses || open_.count({rank, a.stage}) == 0)) return true;
     const std::string kind = waits ? "D" : "U";
     const auto mine = begun_.find({kind, a.stage, rank});

@@ -145,20 +145,23 @@ TEST(EngineChanges, AMeanCountsRowsThatAreThere) {
   });
 }
 
-/// The first stage reads a parameter and an input, the second one the parameter, which is sent; one of these embeddings
-/// is sparse.
+/// Embeddings of a parameter of the first stage, of an input, and, in the second stage, of a parameter that is sent.
+/// One of them is sparse.
 struct Tables : torch::nn::Module {
-  explicit Tables(int sparse) : sparse(sparse), table(register_parameter("table", waves({9, kWidth}, 5))) {}
+  explicit Tables(int sparse)
+      : sparse(sparse),
+        own(register_parameter("own", waves({9, kWidth}, 4))),
+        sent(register_parameter("sent", waves({9, kWidth}, 5))) {}
   at::Tensor rows(const at::Tensor& of, const at::Tensor& x, int number) const {
     return at::embedding(of, x, -1, false, number == sparse).tanh();
   }
   Tensors forward(const Tensors& in) const {
-    const at::Tensor h = rows(table, in[0], 0) + rows(in[1], in[0], 1);
+    const at::Tensor h = rows(own, in[0], 0) + rows(in[1], in[0], 1) + sent.sum();
     capture::pipe_split();
-    return {h * rows(table, in[0], 2)};
+    return {h * rows(sent, in[0], 2)};
   }
   int sparse;
-  at::Tensor table;
+  at::Tensor own, sent;
 };
 
 TEST(EngineChanges, SparseGradientsAreRefused) {
@@ -183,11 +186,11 @@ TEST(EngineChanges, SparseGradientsAreRefused) {
         EXPECT_EQ(text, "accepted") << "all are dense";
         return;
       }
-      const std::string name = sparse == 1 ? "other" : "table";
-      expect_part(text, "engine: the gradient of '" + name +
+      const char* const names[] = {"own", "other", "sent"};
+      expect_part(text, std::string("engine: the gradient of '") + names[sparse] +
                             "' has the layout Sparse; a step adds up dense gradients (Strided) only: make embeddings "
                             "without sparse gradients");
-      EXPECT_FALSE(model.table.grad().defined() || other.grad().defined());
+      for (const at::Tensor& leaf : {model.own, model.sent, other}) EXPECT_FALSE(leaf.grad().defined());
     });
   }
 }

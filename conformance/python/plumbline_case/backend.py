@@ -127,7 +127,7 @@ class Backend:
             ("steps", {step["kind"] for step in case.steps}, self.steps),
             ("operators", case.operators(), self.operators),
             ("losses", {case.json["loss"]["kind"]}, self.losses),
-            ("element types", {case.dtype}, self.dtypes),
+            ("element types", {case.dtype, *(one["dtype"] for one in case.program["parameters"])}, self.dtypes),
         )
         for what, needed, able in limits:
             if able is not None and (beyond := needed - set(names(able))):

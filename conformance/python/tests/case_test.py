@@ -168,6 +168,13 @@ class Files(unittest.TestCase):
         self.change("case.json", lambda document: document["loss"].update(class_weights=[1.0]))
         self.assertEqual(Toy().why_not(load(self.case)), "no class_weights")
 
+    def test_every_parameter_has_an_element_type_that_the_backend_takes(self):
+        of = lambda *dtypes: type("Some", (Toy,), {"dtypes": dtypes})()
+        self.change("program.json", lambda document: document["parameters"][-1].update(dtype="F64"))
+        self.assertEqual(load(self.case).dtype, "F32")
+        self.assertEqual(self.planned(of("F32"))["why"], "element types beyond those supported: F64")
+        self.assertTrue(self.planned(of("F32", "F64"))["supported"])
+
     def test_replicas_are_declined_by_backends_that_have_one(self):
         def edit(document):
             document["mesh"] = {"pp": 2, "dp": 2, "tp": 1}

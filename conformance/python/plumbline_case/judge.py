@@ -157,11 +157,12 @@ def merge(ranks, case=None):
             why = f"{sources[key]} and rank {rank} disagree on {key} (copies of one tensor must be equal)"
             contested.setdefault(key, Contested(stored, sources[key], f"rank {rank}", why))
     # A rank that delivers a parameter has a copy of it, and must deliver every gradient that another copy has.
+    copies = [(rank, results, {k.name for k in map(parse_key, results) if k.kind == "param"}) for rank, results in ranks]
     for key, parsed in ((key, parse_key(key)) for key in merged):
         if parsed.kind != "grad":
             continue
-        for rank, results in ranks:
-            if key not in results and any(k.kind == "param" and k.name == parsed.name for k in map(parse_key, results)):
+        for rank, results, parameters in copies:
+            if parsed.name in parameters and key not in results:
                 why = f"rank {rank} has a copy of {parsed.name} but lacks {key}, which another rank has"
                 contested.setdefault(key, Contested(None, "", "", why))
     if case is not None and case.replicas > 1:

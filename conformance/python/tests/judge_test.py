@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import judged_mutants
 import numpy as np
@@ -26,10 +27,11 @@ from wheel_support import IN_FULL
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
+from plumbline_case import judge  # noqa: E402
 from plumbline_case.case import load  # noqa: E402
 from plumbline_case.results import KINDS  # noqa: E402
 from plumbline_case.report_folder import Checker, left_nothing  # noqa: E402
-from plumbline_case.tensors import encode_tensors, read_tensors  # noqa: E402
+from plumbline_case.tensors import Stored, encode_tensors, read_tensors  # noqa: E402
 
 PROGRAM = os.environ["PLUMBLINE_PROGRAM"]
 SEED = int(os.environ.get("PLUMBLINE_SEED") or random.randrange(2**32))
@@ -239,6 +241,17 @@ class Judge(unittest.TestCase):
         (judged,) = (judged for judged in (first, second) if judged.status != "PASS")  # the other rank has it alone
         disagree = f"rank 0 and rank 1 disagree on {key} (copies of one tensor must be equal); judged: that of rank 1"
         self.assertEqual((judged.status, judged.clause), ("FAIL", disagree), "equal as numbers, not bit for bit")
+
+    def test_each_key_is_read_a_few_times_however_many_ranks_there_are(self):
+        tensor, ranks = Stored("F32", np.zeros(1, np.float32)), []
+        for rank in range(16):
+            names = [f"stage{rank}.{number}" for number in range(20)]
+            ranks.append((rank, {f"0/{kind}/-/-/{name}": tensor for kind in ("grad", "param") for name in names}))
+        keys = sum(len(results) for _, results in ranks)
+        with mock.patch.object(judge, "parse_key", wraps=judge.parse_key) as parsed:
+            merged, contested = judge.merge(ranks)
+        self.assertEqual((len(merged), contested), (keys, {}))
+        self.assertLessEqual(parsed.call_count, 3 * keys)
 
     def test_a_result_under_another_key(self):
         verdict = self.changed("exact-mlp-sum", "1f1b", 2)

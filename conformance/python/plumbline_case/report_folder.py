@@ -80,10 +80,10 @@ def read_recorded(folder):
     return {(v["case"], v["schedule"], v["ranks"], v["transport"]): v for v in verdicts}, broken
 
 
-def append_recorded(folder, verdict, case, backend):
+def append_recorded(folder, verdict, case, describe):
     """Adds the verdict on a run without results to results.jsonl, with the members that plumbline's have. Returns it."""
-    line = {"case": verdict.case, "title": case.json["title"], "schedule": verdict.schedule, "backend": backend}
-    line |= {"device": "cpu", "dtype": case.dtype.lower(), "ranks": verdict.ranks, "transport": verdict.transport}
+    line = {"case": verdict.case, "title": case.json["title"], "schedule": verdict.schedule, "backend": describe["name"]}
+    line |= {"device": device_of(describe), "dtype": case.dtype.lower(), "ranks": verdict.ranks, "transport": verdict.transport}
     line |= {"truth": case.truth, "status": verdict.status.lower().replace(" ", "-"), "reason": shown(verdict.clause)}
     line |= {"sentence": verdict.sentence(), "checked": [], "tensors": 0, "elements": 0, "seconds": 0.0, "repro": ""}
     line |= {"log": verdict.log}
@@ -98,10 +98,15 @@ def write_report(folder, describe, verdicts, broken):
     """report.json of a run in which something failed outside of the cases, with the members that plumbline's has. `verdicts`:
     lines of append_recorded()."""
     summary = Counter(verdict["status"] for verdict in verdicts)
-    backend = {"name": describe["name"], "version": describe["version"], "device": describe.get("device", "cpu")}
+    backend = {"name": describe["name"], "version": describe["version"], "device": device_of(describe)}
     report = {"schema": REPORT_SCHEMA, "context": {}, "environment": {}, "backend": backend | {"describe": describe}}
     report |= {"exit_code": 1, "wall_seconds": 0.0, "summary": summary, "verdicts": verdicts, "throughput": []}
     write_json(os.path.join(folder, "report.json"), report | {"broken": broken, "notes": []})
+
+
+def device_of(describe):
+    """Where the backend computes, as its answer to describe says."""
+    return describe.get("device", "cpu")
 
 
 def output_folder(folder, transport, ranks):

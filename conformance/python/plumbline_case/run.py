@@ -168,8 +168,8 @@ class Run:
             verdict = verdict._replace(log=LOG)
         self._verdicts[verdict[:4]] = verdict
         if has_ended_badly or verdict.status == "NOT RUN":  # files tell the others
-            case, name = self._expectations[verdict[:3]], self.describe["name"]
-            self._recorded[verdict[:4]] = append_recorded(self.report, verdict, case, name)
+            case = self._expectations[verdict[:3]]
+            self._recorded[verdict[:4]] = append_recorded(self.report, verdict, case, self.describe)
         self._progress.finished(verdict)
 
     def _record(self):

@@ -79,6 +79,10 @@ class Declines(Toy):
 class Few(Toy):
     delivers = ("input-grad",)
 
+class OnGpu(Toy):
+    device = "cuda"
+    def run(self, case, prepared): raise ValueError("no ink")
+
 class StartsFirst(Toy):
     def start(self, job):
         self.scale = job["seed"] / job["seed"]
@@ -252,6 +256,12 @@ class Backends(InFolder):
         said = "ERROR exact-mlp-sum x 1f1b (2 ranks, own): ended with exit code 3"
         self.assertEqual(start([*TOOL, *words]).stdout.splitlines()[0], said)
         self.assertEqual(start([*TOOL, "check", report, "--corpus", self.corpus]).stdout.splitlines()[0], said)
+
+    def test_what_is_recorded_names_the_backend_and_its_device(self):
+        _, _, _, report = self.run_cases(f"{self.probes}:OnGpu", "--case", "exact-mlp-sum")
+        with open(os.path.join(report, "results.jsonl"), encoding="utf-8") as file:
+            (line,) = map(json.loads, file)
+        self.assertEqual([line[name] for name in ("status", "backend", "device")], ["error", "toy in NumPy", "cuda"])
 
     def test_a_launcher_that_starts_one_process_is_refused(self):
         words = ["run", "--backend", f"{TOY}:Toy", "--corpus", self.corpus, "--ranks", "2", "--launcher", "env A=1"]

@@ -21,7 +21,7 @@ OTHERS = ['runtime/microbatch/targets.h', 'conformance/protocol/command/command_
 PACKAGE = 'conformance/python/plumbline_case'
 PYTHON_SOURCES = ['conformance/python/plumbline_recorder.py',
                   *(f'{PACKAGE}/{name}.py' for name in ('supervise', 'judge', 'tensors', 'regular', 'loading', 'doctor', 'seal',
-                                                        'report_folder', 'run', 'stopping', 'number_text',
+                                                        'report_folder', 'run', 'expectation', 'stopping', 'number_text',
                                                         'torch_distributed/forked', 'torch_distributed/leftovers', 'results',
                                                         'torch/tensors'))]  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'

@@ -371,9 +371,6 @@ class Case:
 
     # --- the expected results -----------------------------------------------------------------------------------
 
-    def has_expected(self):
-        return os.path.exists(os.path.join(self.folder, "expected.json"))
-
     def expected(self):
         """{result key: Stored}: the expected results, in a folder that was exported with them."""
         return read_stored(os.path.join(self.folder, "expected.safetensors"))

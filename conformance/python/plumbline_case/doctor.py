@@ -119,9 +119,10 @@ class Examination:
             if (entry.case, entry.schedule) not in answers:
                 raise Fault(f"no answer for {entry.case} x {entry.schedule}; every case of the job needs one")
         able = [entry for entry in asked if answers[entry.case, entry.schedule] is None]
-        self.entry = next((entry for entry in sorted(able, key=quickness) if self.expectations[entry.folder].is_exact()), None)
+        not_judged = {entry: self.expectations[entry.folder].why_not_judged() for entry in able}
+        self.entry = next((entry for entry in sorted(able, key=quickness) if not not_judged[entry]), None)
         if not self.entry:
-            reasons = Counter(answers[entry.case, entry.schedule] for entry in asked if entry not in able)
+            reasons = Counter(not_judged.get(entry) or answers[entry.case, entry.schedule] for entry in asked)
             why = "".join(f"; {count} x {reason}" for reason, count in reasons.most_common(SOME))
             raise Fault(f"none of the {len(asked)} runs is supported and exact, so there is nothing to try{why}")
         what = f"{self.entry.case} x {self.entry.schedule} on {self.ranks} ranks"

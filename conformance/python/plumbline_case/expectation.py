@@ -36,9 +36,11 @@ class Expectation:
     truth, dtype, microbatches = (property(lambda self, name=name: self.json[name]) for name in ("truth", "dtype", "microbatches"))
     pipeline_ranks, replicas = (property(lambda self, name=name: self.json["mesh"][name]) for name in ("pp", "dp"))
 
-    def is_exact(self):
-        """Whether plumbline-case can judge it: other kinds of truth need the oracle."""
-        return self.truth == "exact" and self._expected is not None
+    def why_not_judged(self):
+        """Why plumbline-case cannot judge it; "" if it can."""
+        if self.truth != "exact":
+            return f"{self.truth} truth needs the oracle: plumbline check"
+        return "" if self._expected is not None else "the case was exported without --expected"
 
     def expected(self):
         """{result key: Stored}"""

@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 
-from .case import Case
+from .expectation import Expectation
 from .judge import Verdict, judge
 from .number_text import shown
 from .regular import expect_folders, open_regular
@@ -200,11 +200,9 @@ class Checker:
         folder = os.path.join(self.corpus, run["case"], f"{run['schedule']}-{run['ranks']}")
         if os.path.basename(run["schedule"]) != run["schedule"] or not os.path.exists(os.path.join(folder, "case.json")):
             return "NOT JUDGED", "the corpus has no expected results for this schedule and number of ranks"
-        case = Case(folder)
-        if case.truth != "exact":
-            return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
-        if not case.has_expected():
-            return "NOT JUDGED", "the corpus has no expected results for it"
+        case = Expectation(folder)
+        if why := case.why_not_judged():
+            return "NOT JUDGED", why
         if str(case.json["seed"]) != self.record["seed"] or self.record["microbatches"] not in (0, case.microbatches):
             return "NOT JUDGED", "the run has another seed or number of micro-batches than the corpus"
         return judge(case, files, self.delivers)

@@ -151,8 +151,8 @@ class Run:
             first = f"{one['results']}0.safetensors"
             return "ERROR", f"said to be done, but there is no file {first} nor of another rank"
         case = self._expectations[one["id"], one["schedule"], ranks]
-        if not case.is_exact():
-            return "NOT JUDGED", f"{case.truth} truth needs the oracle: plumbline check"
+        if why := case.why_not_judged():
+            return "NOT JUDGED", why
         status, clause = judge(case, seal.files, self.describe["delivers"], rank_of)
         if status != "ERROR":
             seals.append((one, seal))

@@ -309,6 +309,13 @@ class Backends(InFolder):
         code, lines, _, _ = self.run_cases(f"{self.probes}:Faulty", "--case", "mlp")
         self.assertEqual(code, 3)
 
+    def test_a_case_without_expected_results_is_not_judged(self):
+        export(corpus := os.path.join(self.folder, "bare"), "exact-mlp-sum", more=("--ranks", "2"))
+        code, lines, _, report = self.run_cases(f"{TOY}:Toy", "--corpus", corpus)
+        said = "NOT JUDGED exact-mlp-sum x 1f1b (2 ranks, own): the case was exported without --expected"
+        self.assertEqual((code, lines), (3, [said]))
+        self.assertEqual(start([*TOOL, "check", "-v", report, "--corpus", corpus]).stdout.splitlines()[0], said)
+
     def test_a_case_without_a_value_to_compare_is_skipped(self):
         """As plumbline says it."""
         code, lines, _, report = self.faulty("Few")

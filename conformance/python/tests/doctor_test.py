@@ -114,6 +114,11 @@ class Doctor(InFolder):
             with self.subTest(name):
                 self.assert_failed(self.examine(f"mine.py:{name}"), step, *parts)
 
+    def test_a_corpus_without_expected_results(self):
+        export(corpus := os.path.join(self.folder, "bare"), "exact-mlp-sum", more=("--ranks", "2"))
+        why = "plan: none of the 1 runs is supported and exact, so there is nothing to try; 1 x the case was exported without --exp"
+        self.assert_failed(self.examine(f"{TOY}:Toy", "--corpus", corpus), "plan", why)
+
     def test_a_comparison_of_nothing_is_no_success(self):
         said = "SKIPPED exact-mlp-sum x 1f1b (2 ranks, own): nothing to compare: the case has no values of the kinds that"
         self.assert_failed(self.examine("mine.py:Few"), "first comparison", said)

@@ -45,10 +45,10 @@ def paste(line, folder=None, **environment):
     return start(["sh", "-c", line], folder, **environment)
 
 
-def export(corpus, *cases):
-    """Adds the exact cases on 2 ranks to the folder `corpus`."""
+def export(corpus, *cases, more=("--ranks", "2", "--expected")):
+    """Adds the exact cases on 2 ranks to the folder `corpus`, or as the options `more` say."""
     for case in cases:
-        done = start([PROGRAM, "export", "--case", case, "--ranks", "2", "--expected", "-o", corpus])
+        done = start([PROGRAM, "export", "--case", case, *more, "-o", corpus])
         assert done.returncode == 0, done.stderr
 
 

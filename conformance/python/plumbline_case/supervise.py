@@ -25,6 +25,7 @@ from .reasons import reason_in
 from .regular import size_of
 from .schema import FormatError, check, parse_json
 
+PREFIX = "@plumbline "  # of an event
 # Behind a launcher's label, an event is none.
 HIDDEN = re.compile(r".*\S.*@plumbline case (0|[1-9][0-9]{0,17}) (begins|done|failed: .*)")
 TWO_EVENTS = "@plumbline case "  # behind the begin of a line: two processes have written to it
@@ -184,10 +185,10 @@ class Events:
         return self.cases[self.ended]
 
     def take(self, line):
-        """("begins", ""), ("done", ""), ("failed", why) or, for an event that cannot be, ("", why not)."""
+        """("begins", ""), ("done", ""), ("failed", why) or, for an event that cannot be, ("", why not). "begins" may lack."""
         match = EVENT.fullmatch(line)
         number, said = (int(match[1]), match[2]) if match else (None, "")
-        if number == self.ended < len(self.cases) and (said == "begins") != self.is_in_case:
+        if number == self.ended < len(self.cases) and not (said == "begins" and self.is_in_case):
             self.is_in_case = said == "begins"
             self.ended += not self.is_in_case
             word, _, why = said.partition(": ")
@@ -347,7 +348,7 @@ class Processes:
             try:
                 line = self._lines.get(timeout=0.02) if more else None
                 more = line is not None
-                if more and line.startswith("@plumbline"):
+                if more and line.startswith(PREFIX):
                     yield line
                     seconds, too_late = limit()
                     deadline = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""A backend that delivers the results of an earlier run again, with one change: for contract_protocol_test.py.
+"""A backend that delivers the results of an earlier run again, with one change: for contract_protocol_test.py and events_test.py.
 
 player.json beside it has `describe`, the answer to describe; `source`, a pattern of folders with its results; and optionally
   changes   [[pattern of keys, what to do with each such result], ...]: see CHANGES
@@ -35,6 +35,8 @@ def events(kind, number):
     return {
         "all": ([begins], [done]),
         "without begins": ([], [done]),
+        "failed": ([begins], [f"@plumbline case {number} failed: no ink"]),
+        "failed without begins": ([], [f"@plumbline case {number} failed: no ink"]),
         "from every rank": ([begins, begins], [done, done]),
         "with CR": ([begins], [done + "\r"]),
         "after other words": (["rank 0: " + begins], ["rank 0: " + done]),

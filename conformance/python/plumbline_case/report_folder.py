@@ -42,6 +42,7 @@ RECORD = an_object(
     describe={"type": ["object", "null"], "properties": {"delivers": {"type": "array", "items": TEXT}}},
     seed=TEXT,
     microbatches=COUNT,
+    options={"type": "object"},
     runs={"type": "array", "items": an_object(**IDENTITY, unsupported=TEXT, csv=TEXT)},
 )
 VERDICT = an_object(**IDENTITY, status=TEXT, sentence=TEXT, waiver=TEXT, first={}, tensors=COUNT)
@@ -147,6 +148,10 @@ class Checker:
         self.record = read_record(folder)
         self.recorded, self.broken = read_recorded(folder)
         self.delivers = (self.record["describe"] or {}).get("delivers")
+        # plumbline, which has options, logs each verdict as it judges, and may keep files of failures only.
+        options = self.record["options"]
+        self.has_log = bool(options) and os.path.exists(os.path.join(folder, "results.jsonl"))
+        self.keeps_failures_only = options.get("keep") == "failures"
         #: runs whose recorded verdict contradicts their files, a line each
         self.problems = []
 
@@ -161,11 +166,15 @@ class Checker:
 
     def verdict(self, run):
         identity = (run["case"], run["schedule"], run["ranks"], run["transport"])
-        said = self.recorded.get(identity)
-        if said and left_nothing(said, self.has_left_files(run)):
+        said, has_files = self.recorded.get(identity), self.has_left_files(run)
+        if said and left_nothing(said, has_files):
             return as_recorded(identity, said)
         if run["unsupported"]:
             return Verdict(*identity, "UNSUPPORTED", run["unsupported"])
+        if said and said["status"] == "pass" and self.keeps_failures_only and not has_files:
+            return as_recorded(identity, said)
+        if not said and has_files and self.has_log:  # they may be of a half
+            return Verdict(*identity, "NOT RUN", "the run ended before it was done")
         judged = Verdict(*identity, *self.judge(run))
         if not said or judged.status == "NOT JUDGED":
             return judged

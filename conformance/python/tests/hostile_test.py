@@ -331,7 +331,8 @@ class Records(InFolder):
     RUN = {"case": "a", "schedule": "gpipe", "csv": "", "ranks": 2, "transport": "own", "unsupported": ""}
 
     def record(self, **changes):
-        record = {"schema": "plumbline-run/1", "describe": None, "seed": "1", "microbatches": 0, "runs": [self.RUN | changes]}
+        record = {"schema": "plumbline-run/1", "describe": None, "seed": "1", "microbatches": 0, "options": {}}
+        record["runs"] = [self.RUN | changes]
         self.written("run.json", json.dumps(record))
         return Checker(self.folder, self.folder)
 

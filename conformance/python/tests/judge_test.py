@@ -79,8 +79,7 @@ class Judge(unittest.TestCase):
             identity = (said["case"], said["schedule"], said["ranks"], said["transport"])
             if left_nothing(said):
                 continue
-            checker.recorded = {}  # only the files speak
-            judged = checker.verdict(runs[identity])
+            judged = judge.Verdict(*identity, *checker.judge(runs[identity]))  # only the files speak
             if said["truth"] == "exact":
                 self.assertEqual(judged.sentence(), said["sentence"], AGAIN)
             else:
@@ -108,6 +107,27 @@ class Judge(unittest.TestCase):
         shutil.rmtree(out, ignore_errors=True)
         plumbline("run", *chosen(*run), "--mutant", mutant, "--report", out, *more)
         return out
+
+    def test_what_a_run_recorded_without_leaving_files(self):
+        """Passes under --keep failures, and a case in whose middle the run was interrupted."""
+        self.export("exact-mlp-sum", "gpipe", 2)
+        for keep, status, clause in ("failures", "PASS", " tensors ("), ("all", "NOT RUN", "the run ended before it was done"):
+            with self.subTest(keep=keep):
+                out = os.path.join(self.folder, "keep-" + keep)
+                words = ["run", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "--keep", keep, "--report", out]
+                self.assertEqual(plumbline(*words).returncode, 0)
+                files = glob.glob(os.path.join(out, "results", "threads-2", "gpipe", "exact-mlp-sum", "*"))
+                self.assertEqual(bool(files), keep == "all")
+                if files:
+                    with open(files[0], "r+b") as file:
+                        file.truncate(100)
+                    os.remove(os.path.join(out, "report.json"))
+                    os.truncate(os.path.join(out, "results.jsonl"), 0)
+                checker, theirs = Checker(out, self.corpus), plumbline("check", out)
+                (judged,) = map(checker.verdict, checker.record["runs"])
+                self.assertEqual((judged.status, checker.problems), (status, []))
+                self.assertIn(clause, judged.clause)
+                self.assertEqual(theirs.returncode, 0 if keep == "failures" else 3, theirs.stdout + theirs.stderr)
 
     def test_mutants(self):
         """The wrong results of mutants, each in an exact case: of some, or of every one."""

@@ -68,6 +68,7 @@ class Run:
     def __init__(self, options, supervisor, report, progress=None):
         self.supervisor, self.report, self._progress = supervisor, report, progress
         self._keeps, self._verdicts, self._recorded = bool(options.report), {}, {}
+        self._seals = {}  # {the first four of a verdict: the seal on its files}
         #: what failed outside of the runs
         self.broken = []
         chosen = select(entries(options.corpus), options.case, options.schedule, options.ranks)
@@ -96,8 +97,8 @@ class Run:
                 self._record()
 
     def judged(self, ranks, of_job):
-        """Runs these entries, all on `ranks` ranks, and yields the verdict on each as it ends; and at the end of the backend
-        a second one, which counts, on each whose files have changed since."""
+        """Runs these entries, all on `ranks` ranks, and yields the verdict on each as it ends; and last, at the end of the
+        backend, a second one, which counts, on each whose files have changed since, also on other numbers of ranks."""
         out = self._out(ranks)
         job = job_of(of_job, ranks, out, self.supervisor.seconds)
         cases, job_file = job["cases"], os.path.join(out, "job.json")
@@ -111,18 +112,23 @@ class Run:
                 left.append(one)
             else:
                 yield verdict(one, *(("UNSUPPORTED", answer) if answer else ("ERROR", "plan gave no answer for it")))
-        seals, not_run = [], list(left)
+        not_run = list(left)
         run = self.supervisor.run(job | {"cases": left}, out, self._begins, lambda *said: self._broken(ranks, *said))
         with contextlib.closing(run):
             for one, status, reason in run:
                 not_run.remove(one)
-                yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out, seals)))
-        for one, seal in seals:
-            if why := seal.why_broken():
-                yield verdict(one, "ERROR", why)
+                yield verdict(one, *((status, reason) if status else self._judge(one, ranks, out)))
         for one in not_run:
             yield verdict(one, "NOT RUN", "the run ended before it")
+        yield from self._broken_seals()
         write_json(job_file, job)
+
+    def _broken_seals(self):
+        """A verdict for each seal that is broken, once."""
+        for identity, seal in list(self._seals.items()):
+            if why := seal.why_broken():
+                del self._seals[identity]
+                yield Verdict(*identity, "ERROR", why)
 
     def _broken(self, ranks, how, why):
         see = f" (see {os.path.join(self.report, LOG)})" if self._keeps and size_of(self.supervisor.log) else ""
@@ -134,8 +140,8 @@ class Run:
     def _out(self, ranks):
         return output_folder(self.report, TRANSPORT, ranks)
 
-    def _judge(self, one, ranks, out, seals):
-        """Adds a seal to `seals` if there is a verdict that it can change."""
+    def _judge(self, one, ranks, out):
+        """(status, clause); seals the files if this is a verdict that a change of them can change."""
 
         def files():
             try:
@@ -155,7 +161,7 @@ class Run:
             return "NOT JUDGED", why
         status, clause = judge(case, seal.files, self.describe["delivers"], rank_of)
         if status != "ERROR":
-            seals.append((one, seal))
+            self._seals[one["id"], one["schedule"], ranks, TRANSPORT] = seal
         return status, clause
 
     def _begins(self, one):

@@ -40,6 +40,13 @@ class ReplacesLater(Toy):
             file = files[0].replace("exact-mlp-sum", "exact-mlp-mean")
             subprocess.run(["sh", "-ec", "f=$1; " + os.environ["DOES"], "sh", file], check=True)
 
+class ReplacesOfOtherRanks(Toy):
+    """The same, of the case on 2 ranks, while one on 4 runs."""
+    def barrier(self, files):
+        super().barrier(files)
+        if "own-4" in files[0]:
+            subprocess.run(["sh", "-ec", "f=$1; " + os.environ["DOES"], "sh", files[0].replace("own-4", "own-2")], check=True)
+
 class Ends(Toy):
     """What a variable says is done when its last case is done; its start after a failure has one case."""
     def run_job(self, job, folder, out, tell):
@@ -180,6 +187,25 @@ class Hostile(InFolder):
                     self.assertIn(error, run.stdout)
                     self.assertIn(error, checked.stdout)
                 self.assertEqual((run.returncode, checked.returncode), (1, 1) if said else (0, 0), checked.stderr)
+
+    def test_so_do_those_that_change_on_a_later_number_of_ranks(self):
+        corpus, report, name = os.path.join(self.folder, "two-numbers"), self.report(), "exact-mlp-mean x 1f1b"
+        for ranks in "2", "4":
+            export(corpus, "exact-mlp-mean", more=("--ranks", ranks, "--expected"))
+        words = ["--backend", f"{self.file}:ReplacesOfOtherRanks", "--report", report]
+        run = self.tool("run", "-v", *words, corpus=corpus, DOES="printf x >> $f")
+        found = [line.partition("): ")[0] + ")" for line in run.stdout.splitlines() if " x " in line]
+        of_2, of_4 = f"{name} (2 ranks, own)", f"{name} (4 ranks, own)"
+        self.assertEqual(found, [f"PASS {of_2}", f"PASS {of_4}", f"ERROR {of_2}"], run.stdout + run.stderr)
+        said = f"ERROR {of_2}: rank 0: changed after its case was done; results must not change once they are announced\n"
+        checked = self.tool("check", report, corpus=corpus)
+        for done in run, checked:
+            self.assertIn(said, done.stdout)
+            self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "1 error, 1 pass"), done.stderr)
+        plugin = [sys.executable, "-m", "pytest", "-p", "plumbline_case.pytest_plugin", "-q", self.folder]
+        tests = start([*plugin, f"--plumbline-backend={words[1]}", f"--plumbline-corpus={corpus}"], DOES="printf x >> $f")
+        self.assertIn("1 failed, 1 passed", tests.stdout)
+        self.assertIn(said.rstrip(), tests.stdout)
 
     def ended(self, does):
         """(exit code, lines) of a run with that end, after which `check` says the same of its folder."""

@@ -26,18 +26,12 @@ import traceback
 
 from .accepted import check_attributes
 from .case import load
+from .launchers import launched
 from .reasons import place, place_of, told
 from .results import Results
 from .schema import FormatError, check, read_json
 
 __all__ = ["Backend"]
-# The rank and the number of ranks, as torchrun and plumbline-case, Open MPI, MPICH and Slurm's srun give them.
-LAUNCHERS = (
-    ("RANK", "WORLD_SIZE"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-)
 # Users' code round the backward, and in the loss (Case.extras()).
 USERS_CODE = {"accumulation_hooks", "loss_parameters", "weight_closures"}
 # Why a backend declines the cases of Case.givens() that it does not name.
@@ -313,14 +307,3 @@ class Backend:
 def names(given):
     """A list of names. One may stand alone: ("gpipe") is a string."""
     return [given] if isinstance(given, str) else list(given)
-
-
-def launched(ranks):
-    """(rank, number of ranks) in the environment of a launcher that started so many; None without one. Another number is that
-    of a launcher around plumbline, such as the shell of `srun --pty` or a pod."""
-    found = ((os.environ.get(rank), os.environ.get(size)) for rank, size in LAUNCHERS)
-    given = next(((int(rank), ranks) for rank, size in found if rank and size == str(ranks)), None)
-    others = [f"{size}={os.environ[size]}" for _, size in LAUNCHERS if os.environ.get(size, "1") != "1"]
-    if given is None and others:
-        print(f"plumbline: {', '.join(others)} is not taken for the launcher's, since the job has {ranks} ranks", file=sys.stderr)
-    return given

@@ -21,6 +21,7 @@ import time
 
 from .capped_log import CappedLog
 from .guard import LONGEST_END, guarded
+from .launchers import RANK_VARIABLES
 from .reasons import reason_in
 from .regular import size_of
 from .schema import FormatError, check, parse_json
@@ -63,6 +64,8 @@ class Supervisor:
     def __init__(self, words, log, processes=None, launcher=None, seconds=SECONDS, option="--timeout", temporary=""):
         self.words, self.log, self.seconds, self.option, self.temporary = words, log, seconds, option, temporary
         self.processes, self.launcher = processes, launcher
+        # One process that acts as all ranks is none of a launcher's around plumbline-case, such as a pod's.
+        self.environment = {} if processes or launcher else dict.fromkeys(RANK_VARIABLES)
 
     def describe(self):
         answer = self._answer("describe")
@@ -93,7 +96,8 @@ class Supervisor:
         begin = size_of(self.log)
         log = CappedLog(self.log)
         try:
-            with contextlib.closing(Program([*self.words, *words], log, subprocess.PIPE, temporary=self.temporary)) as program:
+            program = Program([*self.words, *words], log, subprocess.PIPE, self.environment, self.temporary)
+            with contextlib.closing(program):
                 answer, late = program.answer(START)
         except OSError as error:
             raise BackendError(f"{what}: {error}") from None
@@ -202,17 +206,19 @@ class Events:
 
 
 class Program:
-    """A program under a guard. Throws OSError if there is none. `output`: subprocess.PIPE, or a descriptor."""
+    """A program under a guard. Throws OSError if there is none. `output`: subprocess.PIPE, or a descriptor. `environment`:
+    what it has beside the variables of this process, and with None what it has not."""
 
-    def __init__(self, words, log, output, environment=None, temporary=""):
+    def __init__(self, words, log, output, environment, temporary):
         if not shutil.which(words[0]):
             number = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
             raise OSError(number, os.strerror(number), words[0])
+        variables = ENVIRONMENT | os.environ | environment
         control, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
                 guarded(words, control, temporary),
-                env=ENVIRONMENT | os.environ | (environment or {}),
+                env={name: value for name, value in variables.items() if value is not None},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=log.descriptor,
@@ -317,7 +323,7 @@ class Processes:
         self._log_begin = size_of(self._log)
         count, self._started, self._lines = supervisor.processes or 1, [], None
         words = [*supervisor.words, *verb]
-        starts = [(words, {})]
+        starts = [(words, supervisor.environment)]
         if supervisor.launcher:
             starts = [([w.replace("{np}", str(count)) for w in shlex.split(supervisor.launcher)] + words, {})]
         elif supervisor.processes:

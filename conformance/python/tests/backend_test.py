@@ -13,7 +13,7 @@ import unittest.mock
 
 from wheel_support import IN_FULL, PROGRAM, TOOL, TOY, TYPED, InFolder, export, paste, sample, start
 
-from plumbline_case.backend import launched  # after wheel_support, which finds the package
+from plumbline_case.launchers import launched  # after wheel_support, which finds the package
 from plumbline_case.results import KINDS
 
 CASES = "exact-mlp-sum,exact-mlp-mean"
@@ -286,7 +286,8 @@ class Backends(InFolder):
                 self.assertEqual(launched(ranks), found, given)
 
     def test_the_environment_of_another_launcher_does_not_count(self):
-        for left in ({"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3"}):
+        pod = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}  # of as many ranks as the cases have
+        for left in ({"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3"}, pod):
             code, lines, errors, _ = self.faulty("AllRanks", **left)
             self.assertEqual((code, [line.split()[0] for line in lines]), (0, ["PASS", "PASS"]), errors)
 

@@ -14,7 +14,8 @@ import importlib.metadata
 import os
 import sys
 
-from ..backend import Backend, launched
+from ..backend import Backend
+from ..launchers import launched
 from . import leftovers, messages, wire
 from .forked import execute_cases
 

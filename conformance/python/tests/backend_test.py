@@ -193,6 +193,7 @@ class Backends(InFolder):
                 self.assertTrue(lines[1].startswith("PASS exact-mlp-sum x 1f1b"), lines)
                 if IN_FULL or number % 3 == 0:
                     self.assertEqual(self.check(report), (1, lines))
+                    self.assertIn("+ pass 1", start([PROGRAM, "check", report]).stdout)
 
     def test_an_exception_of_an_earlier_case_is_not_the_reason(self):
         _, lines, _, _ = self.faulty("Faulty", FAULT="both")

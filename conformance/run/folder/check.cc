@@ -170,8 +170,9 @@ class Checker {
     } else if (!is_recorded && !any_file) {
       verdict.finding.status = Status::NotRun;
       verdict.finding.reason = "the run ended before it";
-    } else if (!is_recorded && fs::exists(folder_.verdict_log())) {
-      // Its files may be of a half: they count only after the backend said that the case is done.
+    } else if (!is_recorded && !record_.options.empty() && fs::exists(folder_.verdict_log())) {
+      // Its files may be of a half: they count only after the backend said that the case is done. plumbline-case, whose
+      // runs have no options, logs only what files do not tell.
       verdict.finding.status = Status::NotRun;
       verdict.finding.reason = "the run ended before it was done";
     } else {

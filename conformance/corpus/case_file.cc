@@ -224,6 +224,10 @@ void check(const TomlPlace& place, const reference::Case& c) {
   if (c.truth == reference::Truth::Exact && !models::is_exact_model(c.model))
     place["truth"].refuse("the data of '" + c.model +
                           "' are no whole numbers; expected same-order or bounded, or a model exact-...");
+  if (c.truth == reference::Truth::Bounded && models::is_exact_model(c.model))
+    place["truth"].refuse("the whole numbers of '" + c.model +
+                          "' may lie at the kink of a function, where rounding has no bound; expected exact or "
+                          "same-order, or another model");
   const bool updates = has_step(c.steps, StepKind::Optimizer), resumes = !c.steps_before.empty();
   const bool optimizes = updates || has_step(c.steps_before, StepKind::Optimizer);
   if (optimizes && !place.find("optimizer")) place["steps"].refuse("\"optimizer\" needs the key 'optimizer'");

@@ -263,6 +263,9 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {with("same-order", "same"), "mine.toml:6: truth: 'same' is unknown; expected one of exact, same-order, bounded"},
       {with("same-order", "exact"),
        "mine.toml:6: truth: the data of 'mlp' are no whole numbers; expected same-order or "},
+      {with("\"same-order\"\nmodel = \"mlp\"", "\"bounded\"\nmodel = \"exact-mlp\""),
+       "mine.toml:6: truth: the whole numbers of 'exact-mlp' may lie at the kink of a function, where rounding has no "
+       "bound; expected exact or same-order, or another model"},
       {with("\"mlp\"", "\"exact-mpl\""), "mine.toml:7: model: 'exact-mpl' is unknown; nearest: exact-mlp, "},
       {with("\"mlp\"", "[\"mlp\"]"), "mine.toml:7: model: expected a string that is not empty, not a list"},
       {with("{kind = \"mse\", reduction = \"mean\"}", "\"mse\""), "mine.toml:8: loss: expected a table, not \"mse\""},

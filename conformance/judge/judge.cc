@@ -16,6 +16,7 @@
 #include "conformance/judge/likeness.h"
 #include "conformance/judge/stage_orders.h"
 #include "reference/host_results.h"
+#include "reference/models/parts/names.h"
 #include "reference/oracle/detached_run.h"
 #include "reference/oracle/whole_model.h"
 #include "runtime/error.h"
@@ -269,6 +270,8 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
 
 std::string Judge::why_unbounded(const reference::Case& c, int stages) const {
   if (c.dtype == reference::Dtype::F64) return "float64 results have no more exact reference to bound them";
+  if (models::is_exact_model(c.model))
+    return "whole numbers may lie at the kink of a function, where rounding changes a gradient by its whole size";
   if (runs_under_autocast(c, stages, seed_)) return "bounds are those of float64, which autocast does not lower";
   return "";
 }
@@ -363,7 +366,7 @@ bool demote(reference::Case& c, const BackendDescription& backend, std::string& 
     why = "the backend computes on " + backend.device + ", the oracle on " + BackendDescription().device;
   if (why.empty()) return false;
   c.truth = reference::Truth::Bounded;
-  note = "judged as bounded: " + why;
+  note += (note.empty() ? "judged as bounded: " : ", and then as bounded: ") + why;
   return true;
 }
 

@@ -66,8 +66,8 @@ class Judge {
 
 /// Demotes a same-order case to bounded truth unless the backend keeps the schedule's order and computes with the
 /// version of LibTorch of this build (suffixes such as +cpu are ignored) on the CPU: otherwise real numbers
-/// need not have the same bits. Returns whether the case was demoted; if so, `note` states the reason, otherwise `note`
-/// is unchanged.
+/// need not have the same bits. Returns whether the case was demoted; if so, the reason is appended to `note`, otherwise
+/// `note` is unchanged.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline::conformance

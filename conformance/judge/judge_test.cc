@@ -189,8 +189,23 @@ TEST(Judge, WhatHasNoBoundsIsNotJudgedByThem) {
   EXPECT_NE(judge.why_unbounded(find_case("mlp-f64"), kJudgedRanks).find("float64 results"), std::string::npos);
   for (const char* id : {"autocast", "autocast-recompute"})
     EXPECT_NE(judge.why_unbounded(find_case(id), kJudgedRanks).find("autocast"), std::string::npos);
+  EXPECT_NE(judge.why_unbounded(find_case("exact-mlp-mean"), kJudgedRanks).find("kink"), std::string::npos);
   for (const char* id : {"mlp", "transformer-bf16", "uneven-mean"})
     EXPECT_EQ(judge.why_unbounded(find_case(id), kJudgedRanks), "");
+}
+
+TEST(Judge, ADemotionIsToldAfterAnEarlierOne) {
+  reference::Case c = find_case("mlp");
+  std::string note;
+  EXPECT_TRUE(demote(c, {}, note));
+  EXPECT_EQ(note, "judged as bounded: the backend does not compute with LibTorch");
+  note.clear();
+  c = with_microbatches(find_case("exact-mlp-mean"), 3, note);
+  EXPECT_TRUE(demote(c, {}, note));
+  EXPECT_EQ(note,
+            "judged as same-order: dividing by 3 micro-batches is not exact, and then as bounded: the backend does not "
+            "compute with LibTorch");
+  EXPECT_EQ(c.truth, reference::Truth::Bounded);
 }
 
 // Hooks are counted: a count is right or wrong under every kind of truth.

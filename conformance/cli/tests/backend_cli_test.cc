@@ -26,6 +26,18 @@ TEST_F(ExampleInC, PassesTheExactChains) {
   EXPECT_EQ(bf16.at("reason"), "another element type than F32");
 }
 
+// Rounding flips the signs of a whole-number model at its kinks: bounds would be as wide as the gradients.
+TEST_F(ExampleInC, AnExactCaseThatIsExactNoMoreIsNotJudgedByBounds) {
+  const conformance::ProcessResult result = start({"run", "--backend", host_, "--case", "exact-mlp-mean", "--schedule",
+                                                   "1f1b", "--microbatches", "3", "--report", report("r")});
+  const nlohmann::json verdict = verdicts().at("exact-mlp-mean 1f1b");
+  EXPECT_EQ(verdict.at("status"), "skipped") << result.output;
+  EXPECT_EQ(verdict.at("reason"),
+            "judged as same-order: dividing by 3 micro-batches is not exact, and then as bounded: the backend does not "
+            "compute with LibTorch, and whole numbers may lie at the kink of a function, where rounding changes a "
+            "gradient by its whole size");
+}
+
 TEST_F(ExampleInC, AResumedRunJudgesNoFilesOfTheInterruptedOne) {
   const std::vector<std::string> words = {
       "run",     "--backend", host_,      "--case",   "exact-mlp-sum,exact-mlp-mean", "--schedule", "gpipe",

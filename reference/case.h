@@ -201,6 +201,9 @@ struct Case {
 /// The rows of the batch of a Train or Eval step.
 inline int rows_of(const Case& c, const Step& step) { return step.rows > 0 ? step.rows : c.rows; }
 
+/// The rows of the smallest batch, of any step or step before.
+int least_rows(const Case& c);
+
 /// Whether the inputs of a micro-batch of a train step require gradients.
 bool requires_gradients(const Case& c, int microbatch);
 

@@ -205,14 +205,6 @@ bool accumulates(const std::vector<reference::Step>& steps) {
   return false;
 }
 
-/// The rows of the smallest batch.
-int least_rows(const reference::Case& c) {
-  int least = c.rows;
-  for (const reference::Step& step : c.steps)
-    if (step.rows > 0) least = std::min(least, step.rows);
-  return least;
-}
-
 /// Refuses fields that contradict each other.
 void check(const TomlPlace& place, const reference::Case& c) {
   if (c.loss.ignored_rows >= least_rows(c))

@@ -85,9 +85,10 @@ class Choices {
     covers_ = covered_by(profile_name);
     cases = all_cases ? profile(profile_name) : select(corpus(), selection_.case_glob);
     for (reference::Case& c : cases) {
-      too_few_rows_.push_back(options.microbatches <= c.rows
+      const int rows = least_rows(c);
+      too_few_rows_.push_back(options.microbatches <= rows
                                   ? std::string()
-                                  : std::to_string(c.rows) + " rows, too few for --microbatches " +
+                                  : std::to_string(rows) + " rows, too few for --microbatches " +
                                         std::to_string(options.microbatches));
       if (!too_few_rows_.back().empty()) continue;
       std::string note;

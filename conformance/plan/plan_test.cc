@@ -317,6 +317,24 @@ TEST(Plan, ACaseThatCannotBePartitionedIsUnsupportedWithRemat) {
   }
 }
 
+// Beside mlp, which has rows enough, such a case is planned, and unsupported.
+TEST(Plan, EveryMicrobatchOfEveryStepHasARow) {
+  for (const auto& [id, rows] : {std::pair{"exact-batch-mean-accumulate", 4}, {"exact-eval-other-rows", 6}}) {
+    for (const int microbatches : {rows, rows + 1, 8}) {
+      RunOptions options;
+      options.selection.case_glob = std::string(id) + ",mlp";
+      options.selection.schedules = "gpipe";
+      options.microbatches = microbatches;
+      for (const PlannedRun& run : make_plan(options).runs)
+        EXPECT_EQ(run.unsupported,
+                  run.id.case_id == "mlp" || microbatches == rows
+                      ? ""
+                      : std::to_string(rows) + " rows, too few for --microbatches " + std::to_string(microbatches))
+            << run.id.case_id << " " << microbatches;
+    }
+  }
+}
+
 TEST(Plan, AMutantNeedsItsRanks) {
   RunOptions options;
   options.selection.case_glob = "mlp";

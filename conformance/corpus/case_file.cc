@@ -166,7 +166,8 @@ std::string schedule_of(const TomlPlace& place, const std::optional<TomlPlace>& 
   const std::string name = names[place.one_of(names)];
   const TomlPlace text = (*schedules)[name];
   std::string csv = text.text();
-  if (!csv.ends_with('\n')) csv += '\n';  // each row is a line
+  csv.erase(csv.find_last_not_of(" \t\r\n") + 1);
+  csv += '\n';  // each row is a line, and no other
   const bool trains = has_step(c.steps, StepKind::Train);
   int microbatches = 0, replicas = 0;
   try {

@@ -228,10 +228,12 @@ TEST(CaseFile, EveryWordHasItsMeaning) {
   EXPECT_EQ(sgd.optimizer.momentum, 0.5);
 }
 
-TEST(CaseFile, ARowWithoutItsEndIsARow) {
-  const std::string file = std::string(kHead) + "schedules.two = \"0F0,0B0\\n1F0,1B0\"\n" +
-                           one_case("schedule = \"two\"\nmicrobatches = 1\n");
-  EXPECT_EQ(read_cases(file).front().schedule_csv, "0F0,0B0\n1F0,1B0\n");
+TEST(CaseFile, ASchedulesTextHasARowForEachLine) {
+  for (const char* end : {"", "\n", "\n\n", "\n \t\n", "\n  "}) {
+    const std::string file = std::string(kHead) + "schedules.two = \"\"\"0F0,0B0\n1F0,1B0" + end + "\"\"\"\n" +
+                             one_case("schedule = \"two\"\nmicrobatches = 1\n");
+    EXPECT_EQ(read_cases(file).front().schedule_csv, "0F0,0B0\n1F0,1B0\n") << '"' << end << '"';
+  }
 }
 
 TEST(CaseFile, MistakesAreRefusedWithTheirLine) {

@@ -287,6 +287,17 @@ double ulps_between(std::string_view dtype, double a, double b) {
   return static_cast<double>(static_cast<uint64_t>(more) - static_cast<uint64_t>(less));
 }
 
+std::string first_nan(const TensorMap& results) {
+  using enum reference::ResultKind;
+  for (const auto& [text, tensor] : results) {
+    const reference::ResultKind kind = reference::parse_result_key(text).kind;
+    if (kind != Loss && kind != Grad && kind != Param && kind != OptimizerState) continue;
+    for (int64_t i = 0; is_floating(tensor.dtype) && i < element_count(tensor); ++i)
+      if (std::isnan(element_as_double(tensor, i))) return text;
+  }
+  return "";
+}
+
 double zero_fraction(const TensorMap& results) {
   int64_t zeros = 0;
   int64_t elements = 0;

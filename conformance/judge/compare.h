@@ -117,6 +117,9 @@ BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bou
 /// `dtype`. Negative for a dtype other than f64, f32, f16 and bf16, and if one of them is not finite.
 double ulps_between(std::string_view dtype, double a, double b);
 
+/// The key of a loss, gradient, parameter or optimizer state that has a NaN; empty if none has.
+std::string first_nan(const TensorMap& results);
+
 /// The fraction of zeros among all elements of the kinds backward and grad; 0 without such elements. Results with too
 /// many zeros prove little: see Status::Mistrusted.
 double zero_fraction(const TensorMap& results);

@@ -204,6 +204,17 @@ TEST(UlpsBetween, NothingForWhatHasNone) {
   EXPECT_LT(ulps_between("f32", 1, inf), 0);
 }
 
+TEST(FirstNan, IsThatOfALossAGradientOrAState) {
+  const float none = std::nanf("");
+  for (const char* of : {"0/loss/-/1/loss", "0/grad/-/-/w", "1/param/-/-/w", "1/optimizer-state/-/-/w/momentum"})
+    EXPECT_EQ(first_nan({{"0/grad/-/-/b", f32({1}, {1})}, {of, f32({3}, {1, none, 2})}}), of);
+  // A boundary may carry any value, and infinities are numbers that only one fault in many gives.
+  EXPECT_EQ(first_nan({{"0/forward/0/0/a", f32({1}, {none})},
+                       {"0/loss/-/1/loss", f32({1}, {std::numeric_limits<float>::infinity()})},
+                       {"0/grad/-/-/w", f32({2}, {1, 0})}}),
+            "");
+}
+
 TEST(ZeroFraction, CountsBackwardAndGradOnly) {
   const TensorMap results = {{"0/forward/0/0/a", f32({4}, {0, 0, 0, 0})},
                              {"0/backward/1/0/a", f32({3}, {0, -0.0f, 5})},

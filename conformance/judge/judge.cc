@@ -350,6 +350,11 @@ Finding Judge::judge(const reference::Case& c, const schedule::Schedule& schedul
     finding.reason = "agrees, but " + std::to_string(static_cast<int>(100 * zero_fraction(results))) +
                      " % of all gradients are zero";
   }
+  if (finding.status == Status::Pass && mode == CompareMode::Bitwise)
+    if (const std::string key = first_nan(expected.value); !key.empty()) {
+      finding.status = Status::Mistrusted;
+      finding.reason = "agrees, but " + key + " is not a number: most faults leave a NaN what it is";
+    }
   return finding;
 }
 

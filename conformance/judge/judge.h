@@ -32,9 +32,9 @@ class Judge {
 
   /// Judges the results of a case under one schedule, which determines the number of stages. `results` is keyed by
   /// result key. Only the kinds in `delivers` are compared, and these must be complete; empty: all kinds. The status is
-  /// Error if the oracles disagree, Mistrusted if an exact case is not proven exact or most of its gradients are zero,
-  /// and Skipped if there is nothing to compare. Throws InputError for a name that is not a result key, and if the
-  /// model cannot be cut.
+  /// Error if the oracles disagree, Mistrusted if an exact case is not proven exact, if most of its gradients are zero
+  /// or if a same-order case has a NaN (first_nan()), and Skipped if there is nothing to compare. Throws InputError for
+  /// a name that is not a result key, and if the model cannot be cut.
   ///
   /// Results of the detached run are cached by case id, number of micro-batches and order of accumulation, those of the
   /// whole model by case id and number of micro-batches: calls with equal id and number must pass the same case.
@@ -66,8 +66,8 @@ class Judge {
 
 /// Demotes a same-order case to bounded truth unless the backend keeps the schedule's order and computes with the
 /// version of LibTorch of this build (suffixes such as +cpu are ignored) on the CPU: otherwise real numbers
-/// need not have the same bits. Returns whether the case was demoted; if so, the reason is appended to `note`, otherwise
-/// `note` is unchanged.
+/// need not have the same bits. Returns whether the case was demoted; if so, the reason is appended to `note`,
+/// otherwise `note` is unchanged.
 bool demote(reference::Case& c, const BackendDescription& backend, std::string& note);
 
 }  // namespace plumbline::conformance

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conformance/corpus/corpus.h"
+#include "conformance/judge/compare.h"
 #include "conformance/judge/expectation.h"
 #include "reference/host_results.h"
 #include "reference/oracle/detached_run.h"
@@ -335,7 +336,9 @@ TEST(Judge, NoTwoMicrobatchesOfAStepHaveTheSameLoss) {
     if (!testing::in_sample(i, 4)) continue;
     const reference::Case& c = corpus()[i];
     std::map<std::string, std::vector<HostTensor>> by_microbatch;  // the key without the micro-batch
-    for (auto& [key, tensor] : reference::to_host(reference::run_whole_model(c, kUsualSeed))) {
+    const TensorMap results = reference::to_host(reference::run_whole_model(c, kUsualSeed));
+    EXPECT_EQ(first_nan(results), "") << c.id << ": agreement on it proves nothing";
+    for (const auto& [key, tensor] : results) {
       reference::ResultKey place = reference::parse_result_key(key);
       if (place.kind != reference::ResultKind::Loss && (place.kind != reference::ResultKind::Output || c.data == 0))
         continue;
@@ -346,6 +349,17 @@ TEST(Judge, NoTwoMicrobatchesOfAStepHaveTheSameLoss) {
     }
     EXPECT_FALSE(by_microbatch.empty()) << c.id;
   }
+}
+
+/// The first update overflows, so that the second step begins with infinite parameters.
+TEST(Judge, MistrustsNansThatAgree) {
+  reference::Case c = find_case("train-mlp");
+  c.id = "overflowing";
+  c.steps = {reference::StepKind::Train, reference::StepKind::Optimizer, reference::StepKind::Train};
+  c.optimizer = {.learning_rate = 1e38};
+  const Finding finding = Judge(kJudgeSeed).judge(c, gpipe(c), right_results(c));
+  EXPECT_EQ(finding.status, Status::Mistrusted) << sentence(finding);
+  EXPECT_EQ(finding.reason, "agrees, but 2/loss/-/0/loss is not a number: most faults leave a NaN what it is");
 }
 
 TEST(Judge, MistrustsAnExactCaseThatIsNotProvenExact) {

@@ -20,7 +20,7 @@ enum class Status {
   Error,        ///< the run crashed, its results cannot be read, or the oracles disagree
   Timeout,      ///< the run did not end by its deadline
   NotRun,       ///< the case never started (the backend did not start, or the run ended earlier)
-  Mistrusted,   ///< agreement proves little: most gradients are zero, or exactness is unproven; counts as a failure
+  Mistrusted,   ///< agreement proves little: gradients are zero or NaN, or exactness is unproven; counts as a failure
   XFail,        ///< waived: the case failed as a waiver expects
   XPass,        ///< the case passed, but a waiver expects a failure in every run; counts as a failure
 };

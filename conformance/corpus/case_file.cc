@@ -217,6 +217,9 @@ void check(const TomlPlace& place, const reference::Case& c) {
   if (c.truth == reference::Truth::Exact && !models::is_exact_model(c.model))
     place["truth"].refuse("the data of '" + c.model +
                           "' are no whole numbers; expected same-order or bounded, or a model exact-...");
+  if (c.truth == reference::Truth::Bounded && c.dtype == reference::Dtype::F64)
+    place["truth"].refuse(
+        "nothing is more exact than f64, to bound its results; expected same-order, or another dtype");
   if (c.truth == reference::Truth::Bounded && models::is_exact_model(c.model))
     place["truth"].refuse("the whole numbers of '" + c.model +
                           "' may lie at the kink of a function, where rounding has no bound; expected exact or "

@@ -268,6 +268,9 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {with("\"same-order\"\nmodel = \"mlp\"", "\"bounded\"\nmodel = \"exact-mlp\""),
        "mine.toml:6: truth: the whole numbers of 'exact-mlp' may lie at the kink of a function, where rounding has no "
        "bound; expected exact or same-order, or another model"},
+      {with("\"same-order\"", "\"bounded\"\ndtype = \"f64\""),
+       "mine.toml:6: truth: nothing is more exact than f64, to bound its results; expected same-order, or another "
+       "dtype"},
       {with("\"mlp\"", "\"exact-mpl\""), "mine.toml:7: model: 'exact-mpl' is unknown; nearest: exact-mlp, "},
       {with("\"mlp\"", "[\"mlp\"]"), "mine.toml:7: model: expected a string that is not empty, not a list"},
       {with("{kind = \"mse\", reduction = \"mean\"}", "\"mse\""), "mine.toml:8: loss: expected a table, not \"mse\""},

@@ -161,6 +161,8 @@ CaseTraits case_traits(const reference::Case& c, int stages, uint64_t seed) {
   traits.shares_parameters = !pipe.shared.empty();
   traits.groups_sums = groups_sums(pipe);
   traits.has_buffers = !model.module->buffers().empty();
+  traits.runs_under_autocast =
+      std::ranges::any_of(pipe.stages, [](const split::Stage& stage) { return !stage.graph.autocast.empty(); });
   for (const split::Stage& stage : pipe.stages)
     for (const graph::Node& node : stage.graph.nodes)
       traits.draws_random_numbers = traits.draws_random_numbers || draws_random_numbers(node);

@@ -35,6 +35,7 @@ struct CaseTraits {
   bool shares_parameters = false;     ///< some parameter is used in more than one stage
   bool draws_random_numbers = false;  ///< in training mode
   bool has_buffers = false;
+  bool runs_under_autocast = false;  ///< a part of some stage does
   /// Several stages consume one boundary value, and a stage other than the last consumer uses the value more than once.
   /// That stage sends back a partial sum, so the gradients are added in another order than in the whole model.
   bool groups_sums = false;

@@ -132,11 +132,6 @@ Expectation for_kernels(bool of_device, Expectation expectation) {
   return expectation;
 }
 
-bool runs_under_autocast(const reference::Case& c, int stages, uint64_t seed) {
-  const split::Pipe pipe = case_pipe(c, models::make_model(c, seed), stages, seed);
-  return std::ranges::any_of(pipe.stages, [](const split::Stage& stage) { return !stage.graph.autocast.empty(); });
-}
-
 std::string first_of(const std::vector<Difference>& differences) {
   return differences.empty() ? "" : sentence(differences.front());
 }
@@ -248,13 +243,10 @@ Judge::Oracle& Judge::oracle_for(const reference::Case& c, const schedule::Sched
              CompareMode::Bitwise);
       } else if (const std::string why = why_unbounded(c, schedule.stages); !why.empty()) {
         oracle->note = "compared with the detached stages only: " + why;
-      } else if (!traits.draws_random_numbers) {
+      } else {
         // The whole model adds in another order than parameter copies, than a value's uses in several stages, than
         // micro-batches out of ascending order, and than another device's kernels. It agrees within its bound.
         hold_to_bounds();
-      } else {
-        oracle->note =
-            "compared with the detached stages only: with random layers the whole model in float64 draws other masks";
       }
       break;
     }
@@ -272,7 +264,9 @@ std::string Judge::why_unbounded(const reference::Case& c, int stages) const {
   if (c.dtype == reference::Dtype::F64) return "float64 results have no more exact reference to bound them";
   if (models::is_exact_model(c.model))
     return "whole numbers may lie at the kink of a function, where rounding changes a gradient by its whole size";
-  if (runs_under_autocast(c, stages, seed_)) return "bounds are those of float64, which autocast does not lower";
+  const CaseTraits traits = case_traits(c, stages, seed_);
+  if (traits.runs_under_autocast) return "bounds are those of float64, which autocast does not lower";
+  if (traits.draws_random_numbers) return "with random layers the whole model in float64 draws other masks";
   return "";
 }
 

@@ -86,16 +86,17 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
     const std::vector<std::filesystem::path> files =
         run.foreign ? result_files_of_ranks(group, item, run.ranks) : rank_files(group, item, run);
     reference::Case c = with_microbatches(known, run.microbatches, note);
-    const bool is_demoted = run.foreign && run.backend != nullptr && demote(c, *run.backend, note);
+    if (run.foreign && run.backend != nullptr) demote(c, *run.backend, note);
     const schedule::Schedule schedule = case_schedule(c, ChosenSchedule{item.schedule, item.csv}, run.ranks);
     uint64_t most_bytes = kUsualResultBytes;
     if (std::ranges::any_of(files, [&](const std::filesystem::path& file) { return is_larger(file, most_bytes); }))
       most_bytes = std::max(most_bytes, kTimesTheExpected * judge.expected_bytes(c, schedule));
     const std::vector<RankResults> ranks = read_rank_files(group.parent_path(), files, most_bytes);
     Merged merged = merge_copies(ranks, {c.replicas, run.ranks / c.replicas});
-    if (const std::string why = is_demoted ? judge.why_unbounded(c, schedule.stages) : ""; !why.empty()) {
+    const bool is_bounded = c.truth == reference::Truth::Bounded;
+    if (const std::string why = is_bounded ? judge.why_unbounded(c, schedule.stages) : ""; !why.empty()) {
       finding.status = Status::Skipped;
-      finding.reason = note + ", and " + why;
+      finding.reason = note.empty() ? why : note + ", and " + why;
       return finding;
     }
     finding =

@@ -25,8 +25,8 @@ std::vector<std::filesystem::path> rank_files(const std::filesystem::path& group
                                               const RunConditions& run);
 
 /// Merges and judges the files. The status is Error, with a one-line reason, if a file is missing, cannot be read, or
-/// belongs to no rank, and for any other exception; it is Skipped if a case would be demoted to bounded truth, but has
-/// no bounds (Judge::why_unbounded()).
+/// belongs to no rank, and for any other exception; it is Skipped if the truth is bounded, perhaps by a demotion, but
+/// there are no bounds (Judge::why_unbounded()).
 Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobCase& item, const RunConditions& run);
 
 }  // namespace plumbline::conformance

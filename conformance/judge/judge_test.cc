@@ -191,8 +191,10 @@ TEST(Judge, WhatHasNoBoundsIsNotJudgedByThem) {
   for (const char* id : {"autocast", "autocast-recompute"})
     EXPECT_NE(judge.why_unbounded(find_case(id), kJudgedRanks).find("autocast"), std::string::npos);
   EXPECT_NE(judge.why_unbounded(find_case("exact-mlp-mean"), kJudgedRanks).find("kink"), std::string::npos);
-  for (const char* id : {"mlp", "transformer-bf16", "uneven-mean"})
-    EXPECT_EQ(judge.why_unbounded(find_case(id), kJudgedRanks), "");
+  EXPECT_NE(judge.why_unbounded(find_case("dropout"), kJudgedRanks).find("random layers"), std::string::npos);
+  for (const char* id : {"mlp", "transformer-bf16"}) EXPECT_EQ(judge.why_unbounded(find_case(id), kJudgedRanks), "");
+  for (const reference::Case& c : corpus())
+    if (c.truth == reference::Truth::Bounded) EXPECT_EQ(judge.why_unbounded(c, kJudgedRanks), "") << c.id;
 }
 
 TEST(Judge, ADemotionIsToldAfterAnEarlierOne) {

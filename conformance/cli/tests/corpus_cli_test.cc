@@ -72,6 +72,17 @@ loss = {kind = "mse", reduction = "sum"}
 steps = [{kind = "freeze", parameters = "layers.*"}, "train"]
 )";
 
+/// A float64 run draws other masks.
+constexpr const char* kUnbounded = R"(schema = "plumbline-cases/1"
+[[case]]
+id = "my-dropout"
+title = "dropout, held to bounds"
+why = "bounds that there are not"
+truth = "bounded"
+model = "mlp-dropout"
+loss = {kind = "mse", reduction = "mean"}
+)";
+
 /// It has several targets, which a sum does not take.
 constexpr const char* kUnfit = R"(schema = "plumbline-cases/1"
 [[case]]
@@ -219,6 +230,15 @@ TEST_F(OwnCases, AnUnprovenClaimOfExactnessIsMistrustedAndNotExported) {
       start({"export", "--corpus", "claims", "--case", "my-*", "--ranks", "2", "-o", "out"});
   EXPECT_EQ(exit_code(exported), 2) << exported.output;
   expect_part(exported, "not exported: my-inexact x 1f1b: " + why);
+}
+
+TEST_F(OwnCases, BoundsThatThereAreNotSkipTheCase) {
+  std::ofstream(folder_ / "claims" / "dropout.toml") << kUnbounded;
+  const conformance::ProcessResult result = start({"run", "--corpus", "claims", "--case", "my-dropout", "--schedule",
+                                                   "gpipe", "--ranks", "2", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 3) << result.output;
+  EXPECT_EQ(verdicts(), std::vector<std::string>{"skipped my-dropout gpipe"});
+  expect_part(result, "with random layers the whole model in float64 draws other masks");
 }
 
 TEST_F(OwnCases, AWaivedMistrustIsThatOfItsFiles) {

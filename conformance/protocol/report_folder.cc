@@ -91,15 +91,18 @@ std::vector<std::filesystem::path> stray_result_files(const std::filesystem::pat
   return ordered;
 }
 
+std::string remove_below(const std::filesystem::path& folder, const std::filesystem::path& below,
+                         const std::string& comment) {
+  if (std::string wrong = why_no_folder(folder, below.parent_path()); !wrong.empty()) return wrong;
+  std::error_code error;
+  std::filesystem::remove_all(folder / below, error);
+  return error ? "cannot remove " + (folder / below).string() + comment + ": " + error.message() : "";
+}
+
 std::string remove_results(const std::filesystem::path& out, const JobCase& c) {
   PLUMBLINE_CHECK(c.results.empty(), c.results);
-  const std::filesystem::path folder = result_path(out, c, 0).parent_path();
-  const std::filesystem::path above =
-      out.filename() / std::filesystem::path(result_prefix(c)).parent_path().parent_path();
-  if (std::string wrong = why_no_folder(out.parent_path(), above); !wrong.empty()) return wrong;
-  std::error_code error;
-  std::filesystem::remove_all(folder, error);
-  return error ? "cannot remove " + folder.string() + ", left from an earlier attempt: " + error.message() : "";
+  return remove_below(out.parent_path(), result_path(out.filename(), c, 0).parent_path(),
+                      ", left from an earlier attempt");
 }
 
 bool is_result_file(const std::filesystem::path& file) {

@@ -74,10 +74,13 @@ std::vector<std::filesystem::path> result_files(const std::filesystem::path& out
 /// The entries of named_as_results() that belong to none of the `ranks`: those without a rank, by name, then the
 /// others, by rank.
 std::vector<std::filesystem::path> stray_result_files(const std::filesystem::path& out, const JobCase& c, int ranks);
-/// Removes the folder of the case's results, or of its recording: what an earlier attempt has left there must not be
-/// judged. A link in place of the folder is removed, and not what it leads to; nothing is removed below a link, or
-/// anything else, in place of the folders above it. Returns why something may be left, in one line; empty if nothing
-/// is. Precondition: JobCase::results is empty, so that the folder is of this case alone.
+/// Removes the folder `folder / below`. A link in its place is removed, and not what it leads to; nothing is removed
+/// below a link, or anything else, in place of the folders between. Returns why something may be left, in one line
+/// with `comment` after the folder's name; empty if nothing is.
+std::string remove_below(const std::filesystem::path& folder, const std::filesystem::path& below,
+                         const std::string& comment = "");
+/// remove_below() of the folder of the case's results, or of its recording: what an earlier attempt has left there must
+/// not be judged. Precondition: JobCase::results is empty, so that the folder is of this case alone.
 std::string remove_results(const std::filesystem::path& out, const JobCase& c);
 /// Whether a file has the name of a result file: rank*.safetensors.
 bool is_result_file(const std::filesystem::path& file);

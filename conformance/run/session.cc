@@ -117,7 +117,8 @@ void Session::done(size_t index) {
   if (verdict.finding.status != Status::Pass) verdict.log = log_of(plan_.runs[index], folder_);
   finish(index, std::move(verdict));
   if (options_.keep == Keep::Failures && verdicts_[index].finding.status == Status::Pass) {
-    remove_artifacts(run, folder_);
+    if (const std::string left = remove_artifacts(run, folder_); !left.empty())
+      progress_.note("note: " + one_line(left));
     seals_.erase(index);
   }
 }

@@ -60,12 +60,14 @@ Finding judge_artifacts(const PlannedRun& run, int microbatches, const ReportFol
   return judge_files(judge, output_of(run, report), item, conditions_of(run, microbatches, backend));
 }
 
-void remove_artifacts(const PlannedRun& run, const ReportFolder& report) {
+std::string remove_artifacts(const PlannedRun& run, const ReportFolder& report) {
   const JobCase item = job_case(run);
-  const fs::path out = output_of(run, report);
+  const fs::path out = output_of(run, report).filename();
+  std::string left;
   for (const fs::path& folder :
        {result_path(out, item, 0).parent_path(), out / exported_case(item), backend_log(out, item).parent_path()})
-    fs::remove_all(folder);
+    if (const std::string why = remove_below(report.results(), folder); left.empty()) left = why;
+  return left;
 }
 
 std::string log_of(const PlannedRun& run, const ReportFolder& report) {

@@ -27,8 +27,8 @@ Finding judge_artifacts(const PlannedRun& run, int microbatches, const ReportFol
                         const BackendDescription& backend, Judge& judge);
 
 /// Deletes what the run left below results/: its results or its recording, its exported case, and its log. A custom
-/// model's recording on one rank stays.
-void remove_artifacts(const PlannedRun& run, const ReportFolder& report);
+/// model's recording on one rank stays. Returns why something is left, see remove_below(); empty if nothing is.
+std::string remove_artifacts(const PlannedRun& run, const ReportFolder& report);
 
 /// The log of the run's backend, relative to the report folder; empty if it printed nothing.
 std::string log_of(const PlannedRun& run, const ReportFolder& report);

@@ -23,14 +23,14 @@ namespace {
 Expectation with_bounds(const reference::Case& c, uint64_t seed, int samples,
                         const std::function<reference::Results()>& run) {
   Expectation expected;
-  // Counters and other integers do not round: they are expected unchanged. Copies of a shared parameter round each by
-  // itself in a disturbed run, so they differ there; the first stands for all.
+  // Counters and other integers do not round: they are expected as in the first, undisturbed run. Copies of a shared
+  // parameter round each by itself in a disturbed run, so they differ there; the first stands for all.
   const auto floating = [&] {
     reference::Results results = run();
     std::erase_if(results, [&](const auto& item) {
       if (reference::is_differing_copy(item.first)) return true;
       if (item.second.is_floating_point()) return false;
-      expected.value.insert_or_assign(item.first, graph::to_host(item.second));
+      expected.value.emplace(item.first, graph::to_host(item.second));
       return true;
     });
     return results;

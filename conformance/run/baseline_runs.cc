@@ -42,12 +42,12 @@ BaselineRuns::BaselineRuns(const RunPlan& plan, const RunOptions& options, const
     else if (session.verdict(i).finding.tensors > 0)
       used.insert(model);
   }
+  for (const std::string& model : used) session.baseline_done(model);
   const ReportFolder folder(options.report);
   Job job = empty_job(options, 1);
   for (const std::string& model : wanted) {
     if (used.contains(model)) {
       outcomes_[model] = {Status::Pass, ""};
-      session.baseline_done(model);
       continue;
     }
     job.cases.push_back({model, kOneRank});

@@ -46,6 +46,9 @@ class Progress {
   /// A finished run has another verdict than it had.
   void replaced(const Verdict& was, const Verdict& verdict);
 
+  /// Prints a failure of a run that is none of those to come.
+  void tell_failure(const Verdict& verdict);
+
   /// A line that stays, above the live one.
   void note(const std::string& line);
 
@@ -54,7 +57,6 @@ class Progress {
 
  private:
   void count(const Verdict& verdict, int by);
-  void tell_failure(const Verdict& verdict);
   std::string counts() const;
   std::string time_left() const;
   void draw();

@@ -80,12 +80,16 @@ Session::Session(const RunOptions& options, const RunPlan& plan, std::ostream& o
     waivers_.applied(verdict, backend_.version);  // its waiver was applied before; this call counts the waiver as used
     verdicts_[index] = std::move(verdict);
     judged_.insert(index);
+    const Finding& finding = verdicts_[index].finding;
+    const bool has_files = options.keep == Keep::All || finding.status != Status::Pass;
+    if (finding.tensors > 0 && has_files) seal(index);
   }
   if (!judged_.empty())
     progress_.note("resumed: " + std::to_string(judged_.size()) + " of " + std::to_string(plan.runs.size()) +
                    " were judged before");
   for (const size_t i : judged_)
-    if (is_failure(verdicts_[i].finding.status)) progress_.note(failure_text(verdicts_[i], folder_.path()));
+    if (is_failure(verdicts_[i].finding.status)) progress_.tell_failure(verdicts_[i]);
+  earlier_ = judged_;
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     if (judged(i) || plan.runs[i].unsupported.empty()) continue;
     Verdict verdict = empty_verdict(i);
@@ -101,12 +105,16 @@ void Session::begins(size_t index) {
   progress_.working_on(to_string(plan_.runs[index].id));
 }
 
+void Session::seal(size_t index) {
+  if (!options_.backend.foreign) return;
+  seals_.insert_or_assign(index, ResultSeal(folder_.results(), [this, index] {
+                            return artifacts_of(plan_.runs[index], folder_, backend_).files;
+                          }));
+}
+
 void Session::done(size_t index) {
   const PlannedRun& run = plan_.runs[index];
-  if (options_.backend.foreign)
-    seals_.insert_or_assign(index, ResultSeal(folder_.results(), [this, index] {
-                              return artifacts_of(plan_.runs[index], folder_, backend_).files;
-                            }));
+  seal(index);
   Verdict verdict = empty_verdict(index);
   if (const std::string changed = why_baseline_changed(run.id.case_id); changed.empty()) {
     verdict.finding = judge_artifacts(run, options_.microbatches, folder_, backend_, judge_);
@@ -141,7 +149,10 @@ void Session::hold_to_seals() {
     verdict.log = log_of(plan_.runs[index], folder_);
     verdict.seconds = verdicts_[index].seconds;
     verdict = waivers_.applied(std::move(verdict), backend_.version);
-    progress_.replaced(verdicts_[index], verdict);
+    if (earlier_.contains(index))
+      progress_.tell_failure(verdict);
+    else
+      progress_.replaced(verdicts_[index], verdict);
     keep(index, std::move(verdict));
   }
 }

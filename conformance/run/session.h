@@ -61,6 +61,8 @@ class Session {
   int report();
 
  private:
+  /// From now on the run's files must not change. Our runtime's are not watched.
+  void seal(size_t index);
   Verdict empty_verdict(size_t index) const;
   /// One line; empty if it has not, or if there is none.
   std::string why_baseline_changed(const std::string& model) const;
@@ -80,6 +82,7 @@ class Session {
   std::map<size_t, ResultSeal> seals_;                ///< of the results of runs
   std::map<std::string, ResultSeal> baseline_seals_;  ///< of the recordings on one rank, by model
   std::set<size_t> judged_;
+  std::set<size_t> earlier_;  ///< of these, what the interrupted run has judged
   std::vector<Throughput> throughput_;
   std::vector<std::string> broken_;
   std::string not_started_;  ///< why the backend did not start; else empty

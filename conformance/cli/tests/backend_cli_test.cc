@@ -61,6 +61,30 @@ TEST_F(ExampleInC, AResumedRunJudgesNoFilesOfTheInterruptedOne) {
   EXPECT_EQ(fs::last_write_time(results / judged / "rank0.safetensors"), written);
 }
 
+TEST_F(ExampleInC, AResumedRunMayNotChangeWhatWasJudgedBefore) {
+  // The second case to run damages the results of the first one.
+  const std::string file = scripted(
+      "if [ $1 = run ] && test -e damage; then for f in $5/gpipe/*/rank0.safetensors; do printf 1234 | dd of=$f bs=1 "
+      "seek=$(($(stat -c %s $f) - 4)) conv=notrunc 2> /dev/null; done; fi; exec '" +
+      host_ + "' \"$@\"");
+  ASSERT_EQ(exit_code(run(file, "exact-mlp-[ms]*")), 0);
+  const fs::path log = folder_ / "r" / "results.jsonl";
+  const std::string lines = read_file(log), first = lines.substr(0, lines.find('\n') + 1);
+  write_file(log, first);
+  write_file(folder_ / "damage", "");
+  const conformance::ProcessResult result = start({"run", "--backend", file, "--case", "exact-mlp-[ms]*", "--schedule",
+                                                   "gpipe", "--ranks", "2", "--report", report("r"), "--resume"});
+  EXPECT_EQ(exit_code(result), 1) << result.output;
+  for (const auto& [name, verdict] : verdicts()) {
+    if (verdict.at("case") != nlohmann::json::parse(first).at("case")) {
+      EXPECT_EQ(verdict.at("status"), "pass") << name;
+      continue;
+    }
+    EXPECT_EQ(verdict.at("status"), "error") << name;
+    EXPECT_NE(verdict.at("reason").get<std::string>().find("changed after its case was done"), std::string::npos);
+  }
+}
+
 TEST_F(ExampleInC, RefusesFilesThatAreNotAsTheContractHasThem) {
   ASSERT_EQ(
       exit_code(start({"export", "--case", "exact-mlp-sum", "--schedule", "gpipe", "--ranks", "2", "-o", "cases"})), 0);

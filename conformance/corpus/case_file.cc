@@ -206,6 +206,13 @@ bool accumulates(const std::vector<reference::Step>& steps) {
   return false;
 }
 
+/// Whether an optimizer step comes before any train step, when no parameter has a gradient.
+bool updates_at_once(const std::vector<reference::Step>& steps) {
+  const auto first = std::ranges::find_if(
+      steps, [](const auto& step) { return step == StepKind::Train || step == StepKind::Optimizer; });
+  return first != steps.end() && *first == StepKind::Optimizer;
+}
+
 /// Refuses fields that contradict each other.
 void check(const TomlPlace& place, const reference::Case& c) {
   if (c.loss.ignored_rows >= least_rows(c))
@@ -228,6 +235,9 @@ void check(const TomlPlace& place, const reference::Case& c) {
   const bool optimizes = updates || has_step(c.steps_before, StepKind::Optimizer);
   if (optimizes && !place.find("optimizer")) place["steps"].refuse("\"optimizer\" needs the key 'optimizer'");
   if (!optimizes && place.find("optimizer")) place["optimizer"].refuse("goes with a step \"optimizer\"");
+  for (const auto& [key, steps] : {std::pair{"steps", &c.steps}, std::pair{"steps_before", &c.steps_before}})
+    if (updates_at_once(*steps))
+      place[key].refuse("no parameter has a gradient at the first \"optimizer\"; expected a \"train\" before it");
   if (c.saves_optimizer && !updates) place["saves_optimizer"].refuse("goes with a step \"optimizer\"");
   if (resumes && !has_step(c.steps_before, StepKind::Optimizer))
     place["steps_before"].refuse("none is \"optimizer\": nothing would be saved");

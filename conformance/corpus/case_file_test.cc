@@ -326,6 +326,11 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
        "mine.toml:9: repeat_steps: expected a whole number from 1 to 1000, not 0"},
       {kHead + one_case("optimizer = {kind = \"sgd\", learning_rate = 1}"),
        "mine.toml:9: optimizer: goes with a step \"optimizer\""},
+      {kHead +
+           one_case("steps = [\"eval\", \"optimizer\", \"train\"]\noptimizer = {kind = \"sgd\", learning_rate = 1}"),
+       "mine.toml:9: steps: no parameter has a gradient at the first \"optimizer\"; expected a \"train\" before it"},
+      {kHead + one_case("steps_before = [\"optimizer\", \"train\"]\noptimizer = {kind = \"sgd\", learning_rate = 1}"),
+       "mine.toml:9: steps_before: no parameter has a gradient at the first \"optimizer\""},
       {kHead + one_case("saves_optimizer = true"), "mine.toml:9: saves_optimizer: goes with a step \"optimizer\""},
       {kHead + one_case("steps_before = [\"train\"]"),
        "mine.toml:9: steps_before: none is \"optimizer\": nothing would be saved"},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -169,6 +170,26 @@ TEST(Judge, BoundedTruthNamesTheFirstTensorBeyondItsBound) {
     EXPECT_EQ(to_string(finding.all[1].key), last);
     EXPECT_EQ(finding.all[1].stages, std::vector<int>{0}) << sentence(finding);
   }
+}
+
+// Minus infinity, of a mask at a boundary, has no bound.
+TEST(Judge, BoundedTruthNamesNoInfinityThatIsRight) {
+  reference::Case c = find_case("constants");
+  c.truth = reference::Truth::Bounded;
+  TensorMap results = right_results(c);
+  ASSERT_TRUE(std::ranges::any_of(results, [](const auto& item) {
+    const HostTensor& tensor = item.second;
+    for (int64_t i = 0; item.first.starts_with("0/forward/") && i < element_count(tensor); ++i)
+      if (std::isinf(element_as_double(tensor, i))) return true;
+    return false;
+  }));
+  EXPECT_EQ(Judge(kJudgeSeed).judge(c, gpipe(c), results).status, Status::Pass);
+  const std::string wrong = first_key_of(results, reference::ResultKind::Grad);
+  for (int64_t i = 0; i < element_count(results.at(wrong)); ++i) scale_element(results.at(wrong), i, 1.5f);
+  const Finding finding = Judge(kJudgeSeed).judge(c, gpipe(c), results);
+  ASSERT_EQ(finding.status, Status::Fail) << sentence(finding);
+  EXPECT_EQ(to_string(finding.first->key), wrong) << sentence(finding);
+  EXPECT_EQ(finding.differing, 1) << sentence(finding);
 }
 
 // Copies of a shared parameter round each by itself when stages are disturbed for the bounds.

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "conformance/corpus/case_schedule.h"
 #include "conformance/corpus/corpus.h"
 #include "conformance/judge/judge.h"
 #include "conformance/judge/judge_files.h"
@@ -240,21 +241,38 @@ class BackendExamination {
     return std::to_string(backend_.schedules->size()) + ", each known";
   }
 
+  /// gpipe where the backend has it, else the first of its schedules under which the case can train on these ranks;
+  /// nullopt where there is none. `own` and files are of other cases.
+  std::optional<std::string> schedule_for(const reference::Case& c) const {
+    std::vector<std::string> names = backend_.schedules.value_or(std::vector<std::string>());
+    if (names.empty() || std::ranges::find(names, "gpipe") != names.end()) names = {"gpipe"};
+    for (const std::string& name : names) {
+      try {
+        if (schedule::has_backward(case_schedule(c, {name, ""}, job_.ranks))) return name;
+      } catch (const InputError&) {
+        continue;
+      }
+    }
+    return std::nullopt;
+  }
+
   /// Chooses the first quick case that the backend supports.
   std::string plan() {
     job_.ranks = ranks();
-    const std::string schedule = !backend_.schedules || backend_.schedules->empty() ||
-                                         std::ranges::find(*backend_.schedules, "gpipe") != backend_.schedules->end()
-                                     ? "gpipe"
-                                     : backend_.schedules->front();
     std::string why_none;
     for (const reference::Case& c : profile("smoke")) {
-      JobCase item{c.id, schedule};
+      const std::optional<std::string> schedule = schedule_for(c);
+      if (!schedule) continue;
+      JobCase item{c.id, *schedule};
       if (const std::string why = export_for_job(item, job_, 0, backend_, folder_.path()); why.empty())
         job_.cases.push_back(item);
       else
         why_none += "; " + c.id + ": " + why;
     }
+    if (job_.cases.empty() && why_none.empty())
+      throw Error("no quick case comes under " + join(backend_.schedules.value_or(schedule::schedule_names())) +
+                  " on " + counted(job_.ranks, "rank") +
+                  "; name another of plumbline's schedules, or go on with `plumbline run`");
     const auto answers = CommandBackend(spec_).plan(job_, folder_.path());
     for (size_t i = 0; i < answers.size(); ++i) {
       const JobCase item = job_.cases[i];

@@ -284,6 +284,26 @@ TEST_F(ExampleInC, DoctorGoesThroughEveryStep) {
   EXPECT_NE(missing.output.find("failed     program: no program 'no-such-program' in PATH"), std::string::npos);
 }
 
+// The example, which says that it has other schedules than it has.
+TEST_F(ExampleInC, DoctorTakesAScheduleThatTheQuickCasesHave) {
+  const auto with_schedules = [&](const std::string& names, const std::string& more = "") {
+    return start({"doctor", "--backend",
+                  scripted("if [ $1 = describe ]; then '" + host_ + "' \"$@\" | sed 's/\"any\"/[" + names +
+                               "]/'; else exec '" + host_ + "' \"$@\"; fi",
+                           more)});
+  };
+  const conformance::ProcessResult good = with_schedules(R"("own", "mine.csv", "forward-only", "1f1b", "zb-v")");
+  EXPECT_EQ(exit_code(good), 0) << good.output;
+  EXPECT_NE(good.output.find("first comparison: PASS exact-mlp-sum x 1f1b"), std::string::npos) << good.output;
+  // Two replicas do not come on three ranks.
+  EXPECT_EQ(exit_code(with_schedules("\"gpipe\"", "ranks = [3]\n")), 0);
+  const conformance::ProcessResult none = with_schedules(R"("own", "mine.csv")");
+  EXPECT_EQ(exit_code(none), 1) << none.output;
+  EXPECT_NE(none.output.find("failed     plan: no quick case comes under own, mine.csv on 2 ranks; "),
+            std::string::npos)
+      << none.output;
+}
+
 TEST_F(BackendCli, DoctorLooksAtTheMachine) {
   const conformance::ProcessResult result = start({"doctor"});
   for (const char* step : {"  temporary folder: ", "  open files: ", "  mpirun: ", "  more ranks than cores: ",

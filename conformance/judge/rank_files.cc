@@ -43,11 +43,14 @@ void contest_results_that_a_replica_lacks(const std::vector<RankResults>& ranks,
         return rank.rank / replicas.ranks == replica && rank.results.contains(key);
       });
       if (delivered) continue;
+      const bool has_file =
+          std::ranges::any_of(ranks, [&](const RankResults& rank) { return rank.rank / replicas.ranks == replica; });
       const int first = replica * replicas.ranks, last = first + replicas.ranks - 1;
       const std::string place =
           first == last ? " " + std::to_string(first) : "s " + std::to_string(first) + " to " + std::to_string(last);
-      merged.contested.try_emplace(key, Contested{.why = "replica " + std::to_string(replica) + " (rank" + place +
-                                                         ") lacks " + key + ", which another replica has"});
+      merged.contested.try_emplace(
+          key, Contested{.why = "replica " + std::to_string(replica) + " (rank" + place + ") lacks " + key +
+                                ", which another replica has" + (has_file ? "" : "; each needs a file of its own")});
     }
   }
 }

@@ -71,14 +71,14 @@ TEST(RankFiles, AReplicaThatDeliversNothingIsNotAnsweredForByAnother) {
             "replica 1 (ranks 2 to 3) lacks 0/grad/-/-/b, which another replica has");
   EXPECT_EQ(merge_results(silent).size(), 4u) << "losses are delivered once";
   EXPECT_EQ(testing::failure([&] { merge_results({both[1]}, {2, 1}); }),
-            "replica 0 (rank 0) lacks 0/grad/-/-/b, which another replica has");
+            "replica 0 (rank 0) lacks 0/grad/-/-/b, which another replica has; each needs a file of its own");
   const TemporaryFolder folder;
   write_tensor_file(folder / "rank0.safetensors", first);
   write_tensor_file(folder / "rank10.safetensors", first);
   const std::vector<std::filesystem::path> files = {folder / "rank0.safetensors", folder / "rank10.safetensors"};
   EXPECT_EQ(merge_results(read_rank_files(folder.path(), files), {2, 10}).size(), 2u);
   EXPECT_EQ(testing::failure([&] { merge_results(read_rank_files(folder.path(), files), {2, 20}); }),
-            "replica 1 (ranks 20 to 39) lacks 0/grad/-/-/w, which another replica has");
+            "replica 1 (ranks 20 to 39) lacks 0/grad/-/-/w, which another replica has; each needs a file of its own");
 }
 
 TEST(RankFiles, AFileOfARankThatTheJobDoesNotHaveIsRefused) {

@@ -101,7 +101,7 @@ Finding judge_files(Judge& judge, const std::filesystem::path& group, const JobC
     }
     finding =
         judge_copies(judge, c, schedule, std::move(merged), run.backend == nullptr ? Kinds() : run.backend->delivers);
-    if (finding.reason.empty()) finding.reason = note;
+    if (!note.empty()) add_reason(finding, note);
     name_empty_file(finding, ranks);
   } catch (const std::exception& error) {
     finding.status = Status::Error;

@@ -38,6 +38,15 @@ TEST_F(ExampleInC, AnExactCaseThatIsExactNoMoreIsNotJudgedByBounds) {
             "gradient by its whole size");
 }
 
+TEST_F(BackendCli, TheReasonOfADemotionStandsBesideThatOfItsOracle) {
+  const conformance::ProcessResult result = start({"run", "--case", "exact-tied", "--schedule", "gpipe", "--ranks", "2",
+                                                   "--microbatches", "3", "--report", report("r")});
+  EXPECT_EQ(exit_code(result), 0) << result.output;
+  EXPECT_EQ(verdicts().at("exact-tied gpipe").at("reason"),
+            "compared with the detached stages only: whole numbers may lie at the kink of a function, where rounding "
+            "changes a gradient by its whole size; judged as same-order: dividing by 3 micro-batches is not exact");
+}
+
 TEST_F(ExampleInC, AResumedRunJudgesNoFilesOfTheInterruptedOne) {
   const std::vector<std::string> words = {
       "run",     "--backend", host_,      "--case",   "exact-mlp-sum,exact-mlp-mean", "--schedule", "gpipe",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "conformance/corpus/corpus.h"
@@ -60,6 +61,23 @@ TEST_F(CheckExport, AnExportIsAccepted) {
   EXPECT_TRUE(check.problems.empty()) << check.problems.front();
   EXPECT_EQ(check.cases, 3u);
   EXPECT_EQ(check.files, 18u);
+}
+
+TEST_F(CheckExport, AScheduleFromAFileIsNamedWithoutItsFolder) {
+  std::set<std::string> forms;  // the texts of case.json
+  for (const char* path : {"/some/where/mine.csv", "mine.csv"}) {
+    const TemporaryFolder folder;
+    export_cases({.cases = {find_case("exact-mlp-sum")},
+                  .schedules = {ChosenSchedule{path, read_file(file("schedule.csv"))}},
+                  .ranks = 2,
+                  .out = folder.path()},
+                 [](const ExportedCase& c) { EXPECT_EQ(c.refused, ""); });
+    const ExportCheck check = check_export(folder.path());
+    EXPECT_TRUE(check.problems.empty()) << check.problems.front();
+    forms.insert(read_file(folder / "exact-mlp-sum/mine-2/case.json"));
+  }
+  ASSERT_EQ(forms.size(), 1u) << "the same form, wherever the file is";
+  EXPECT_EQ(nlohmann::json::parse(*forms.begin())["schedule"]["name"], "mine");
 }
 
 TEST_F(CheckExport, EveryChangeIsNamedInOneLine) {

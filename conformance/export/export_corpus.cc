@@ -46,7 +46,7 @@ std::vector<ExportedFile> files_of(const fs::path& folder, reference::Truth trut
 
 void export_one(const reference::Case& c, const ChosenSchedule& chosen, const ExportRequest& request,
                 ModelFacts& models, ExportedCase& exported) {
-  const schedule::Schedule schedule = case_schedule(c, chosen, c.schedule_csv.empty() ? request.ranks : 0);
+  schedule::Schedule schedule = case_schedule(c, chosen, c.schedule_csv.empty() ? request.ranks : 0);
   exported.ranks = static_cast<int>(schedule.ranks.size());
   exported.stages = schedule.stages;
   exported.folder = c.id + "/" + exported.schedule + "-" + std::to_string(exported.ranks);
@@ -60,6 +60,7 @@ void export_one(const reference::Case& c, const ChosenSchedule& chosen, const Ex
   std::error_code failed;
   fs::remove_all(folder, failed);
   if (failed) throw WriteError("cannot replace " + folder.string() + ": " + failed.message());
+  schedule.name = exported.schedule;  // not the path of a file: the same export has the same bytes everywhere
   export_case(c, schedule, request.seed, folder);
   if (request.expected) write_expected(c, schedule, request.seed, folder);
   exported.files = files_of(folder, c.truth);

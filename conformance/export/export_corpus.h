@@ -35,7 +35,7 @@ struct ExportedFile {
 /// One case under one schedule.
 struct ExportedCase {
   std::string id = {};
-  std::string schedule = {};
+  std::string schedule = {};  ///< for a file, its name without folder and ".csv"
   reference::Truth truth = reference::Truth::Exact;
   int ranks = 0;
   int stages = 0;

@@ -25,6 +25,17 @@ std::string name_of(const ChosenSchedule& chosen) {
   return chosen.csv.empty() ? chosen.name : fs::path(chosen.name).stem().string();
 }
 
+/// The name of a schedule is a part of the path of its folder.
+void expect_distinct_names(const std::vector<ChosenSchedule>& schedules) {
+  std::map<std::string, std::string> given;
+  for (const ChosenSchedule& chosen : schedules) {
+    const auto [first, is_new] = given.emplace(name_of(chosen), chosen.name);
+    if (!is_new)
+      throw InputError("export: the schedules " + first->second + " and " + chosen.name + " have the same folder, ID/" +
+                       first->first + "-RANKS; rename the file");
+  }
+}
+
 std::vector<ChosenSchedule> schedules_of(const reference::Case& c, const ExportRequest& request) {
   if (c.schedule_csv.empty()) return request.schedules;
   return {{kOwnSchedule, c.schedule_csv}};
@@ -106,6 +117,7 @@ std::map<std::string, std::string> by_file(const std::string& text) {
 
 std::vector<ExportedCase> export_cases(const ExportRequest& request,
                                        const std::function<void(const ExportedCase&)>& say) {
+  expect_distinct_names(request.schedules);
   std::error_code failed;
   fs::create_directories(request.out, failed);
   if (failed) throw InputError("export: " + request.out.string() + " cannot be created: " + failed.message());

@@ -46,8 +46,8 @@ struct ExportedCase {
 
 /// Exports every case under every schedule to the folder "ID/SCHEDULE-RANKS" of `out`, whose previous contents it
 /// deletes, and then writes manifest.json. Calls `say` after each case and schedule. A case that cannot be exported
-/// under a schedule is recorded as refused, and the export continues. Throws InputError if `out` cannot be created, and
-/// WriteError if a file cannot be written.
+/// under a schedule is recorded as refused, and the export continues. Throws InputError if two schedules have the same
+/// name or `out` cannot be created, and WriteError if a file cannot be written.
 std::vector<ExportedCase> export_cases(const ExportRequest& request,
                                        const std::function<void(const ExportedCase&)>& say);
 

@@ -228,6 +228,16 @@ TEST(ExportCorpus, WritesAnIndexAndContinuesAfterARefusal) {
   EXPECT_TRUE(manifest["cases"][0]["files"].contains("expected.safetensors"));
 }
 
+TEST(ExportCorpus, TwoSchedulesWithOneFolderAreRefused) {
+  const TemporaryFolder folder;
+  const ExportRequest request{.cases = {find_case("exact-mlp-sum")},
+                              .schedules = {{"gpipe", ""}, {"1f1b", ""}, {"mine/1f1b.csv", "0F0,0B0\n"}},
+                              .out = folder / "out"};
+  EXPECT_EQ(testing::refusal([&] { export_cases(request, [](const ExportedCase&) { ADD_FAILURE() << "went on"; }); }),
+            "export: the schedules 1f1b and mine/1f1b.csv have the same folder, ID/1f1b-RANKS; rename the file");
+  EXPECT_FALSE(fs::exists(request.out));
+}
+
 TEST(ExportCorpus, OneModelIsBuiltOnceToAskForItsStages) {
   const auto built = std::make_shared<int>(0);
   models::add_model(

@@ -39,10 +39,12 @@ Matrix matrix_of(const std::vector<Verdict>& verdicts) {
   for (const Verdict& verdict : verdicts) {
     const auto [place, is_new] = row_of.emplace(verdict.run.case_id, matrix.rows.size());
     if (is_new)
-      matrix.rows.push_back({verdict.run.case_id, verdict.title, verdict.finding.truth,
-                             std::vector<std::vector<const Verdict*>>(matrix.schedules.size())});
+      matrix.rows.push_back(
+          {verdict.run.case_id, verdict.title, {}, std::vector<std::vector<const Verdict*>>(matrix.schedules.size())});
+    Matrix::Row& row = matrix.rows[place->second];
+    row.truths.add(verdict.finding);
     const auto column = std::find(matrix.schedules.begin(), matrix.schedules.end(), verdict.run.schedule);
-    auto& cell = matrix.rows[place->second].cells[static_cast<size_t>(column - matrix.schedules.begin())];
+    auto& cell = row.cells[static_cast<size_t>(column - matrix.schedules.begin())];
     const bool worst =
         !cell.empty() && worse(cell.front()->finding.status, verdict.finding.status) != cell.front()->finding.status;
     cell.insert(worst ? cell.begin() : cell.end(), &verdict);

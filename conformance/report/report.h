@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,12 +68,24 @@ std::map<Status, int> count_statuses(const std::vector<Verdict>& verdicts);
 /// schedules of cases) follow in their original order.
 void put_in_order(std::vector<std::string>& schedules);
 
+/// The kinds of truth of the verdicts of a row. A verdict that compared nothing (unsupported, say) has the truth of its
+/// case, and others of the row may have been judged by a weaker one: it counts only where nothing was compared.
+class RowTruths {
+ public:
+  void add(const Finding& finding) { (finding.tensors > 0 ? judged_ : unjudged_).insert(finding.truth); }
+  /// From the strongest to the weakest. Empty without a verdict.
+  const std::set<reference::Truth>& kinds() const { return judged_.empty() ? unjudged_ : judged_; }
+
+ private:
+  std::set<reference::Truth> judged_, unjudged_;
+};
+
 /// The matrix of a report: cases as rows, in the order of their first verdict; schedules as columns, by put_in_order().
 struct Matrix {
   struct Row {
     std::string case_id;
     std::string title;
-    reference::Truth truth = reference::Truth::Exact;
+    RowTruths truths;
     std::vector<std::vector<const Verdict*>> cells;  ///< indexed as `schedules`: the verdicts, the worst first
   };
   std::vector<std::string> schedules;

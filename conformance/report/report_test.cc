@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
+#include <set>
 
 #include "conformance/report/json.h"
 #include "conformance/report/junit.h"
@@ -128,6 +129,27 @@ TEST(Report, ACellHoldsAllItsRunsAndShowsTheWorst) {
             std::string::npos)
       << svg;
   EXPECT_NE(svg.find("2 of 3 pass, 1 unsupported"), std::string::npos);
+}
+
+TEST(Report, ARowShowsTheWeakestTruthThatJudgedAVerdict) {
+  using enum reference::Truth;
+  const auto judged = [](const char* case_id, const char* schedule, reference::Truth truth, int tensors) {
+    Verdict v = verdict(case_id, schedule, tensors > 0 ? Status::Pass : Status::Unsupported);
+    v.finding.truth = truth, v.finding.tensors = tensors;
+    return v;
+  };
+  RunReport report;
+  report.verdicts = {judged("demoted", "gpipe", SameOrder, 0), judged("demoted", "1f1b", Bounded, 3),
+                     judged("mixed", "gpipe", Bounded, 3),     judged("mixed", "1f1b", SameOrder, 3),
+                     judged("unjudged", "gpipe", Exact, 0),    judged("unjudged", "1f1b", Exact, 0)};
+  const Matrix matrix = matrix_of(report.verdicts);
+  const std::vector<std::set<reference::Truth>> expected = {{Bounded}, {SameOrder, Bounded}, {Exact}};
+  for (size_t row = 0; row < expected.size(); ++row) EXPECT_EQ(matrix.rows.at(row).truths.kinds(), expected[row]);
+  pugi::xml_document svg;
+  ASSERT_TRUE(svg.load_string(matrix_svg(report).c_str()));
+  EXPECT_EQ(svg.select_nodes("//text[.='bounded']").size(), 2u);
+  EXPECT_EQ(svg.select_nodes("//text[.='same-order']").size(), 0u);
+  EXPECT_EQ(svg.select_nodes("//text[.='exact']").size(), 1u);
 }
 
 TEST(Report, SchedulesStandInTheirOrderAndStrangersBehindThem) {

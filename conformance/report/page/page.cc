@@ -15,7 +15,7 @@ namespace {
 
 struct PageRow {
   std::string case_id, title;
-  reference::Truth truth = reference::Truth::Exact;
+  RowTruths truths;
 };
 
 /// Collects the content of the page once: rows, schedules and the verdicts behind each cell.
@@ -24,8 +24,9 @@ class Page {
   explicit Page(const std::vector<PageReport>& reports) : reports_(reports) {
     for (size_t r = 0; r < reports.size(); ++r) {
       for (const Verdict& verdict : reports[r].report.verdicts) {
-        if (row_of_.try_emplace(verdict.run.case_id, rows_.size()).second)
-          rows_.push_back({verdict.run.case_id, verdict.title, verdict.finding.truth});
+        const auto [row, is_new] = row_of_.try_emplace(verdict.run.case_id, rows_.size());
+        if (is_new) rows_.push_back({verdict.run.case_id, verdict.title, {}});
+        rows_[row->second].truths.add(verdict.finding);
         if (std::find(schedules_.begin(), schedules_.end(), verdict.run.schedule) == schedules_.end())
           schedules_.push_back(verdict.run.schedule);
         cells_[{verdict.run.case_id, verdict.run.schedule, r}].push_back(verdicts_.size());
@@ -136,6 +137,13 @@ class Page {
     return html;
   }
 
+  static std::string truth_text(const PageRow& row) {
+    std::string text;
+    for (const reference::Truth truth : row.truths.kinds())
+      text += (text.empty() ? "" : " / ") + std::string(to_string(truth));
+    return text;
+  }
+
   std::string cell(const PageRow& row, size_t schedule, size_t report) const {
     const auto it = cells_.find({row.case_id, schedules_[schedule], report});
     if (it == cells_.end()) return "<td></td>";
@@ -180,7 +188,7 @@ class Page {
     html += "</thead>\n<tbody>\n";
     for (const PageRow& row : rows_) {
       html += "<tr><th scope=\"row\" title=\"" + xml_escaped(row.title) + "\">" + xml_escaped(row.case_id) +
-              "</th><td class=\"truth\">" + std::string(to_string(row.truth)) + "</td>";
+              "</th><td class=\"truth\">" + truth_text(row) + "</td>";
       for (size_t s = 0; s < schedules_.size(); ++s)
         for (size_t r = 0; r < reports_.size(); ++r) html += cell(row, s, r);
       html += "</tr>\n";

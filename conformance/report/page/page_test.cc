@@ -113,5 +113,20 @@ TEST(Page, SeveralReportsStandBesideEachOther) {
   EXPECT_NE(text(page, "//header").find("theirs: torch-pipelining 2.15.0"), std::string::npos);
 }
 
+TEST(Page, ARowShowsEachTruthThatJudgedAVerdict) {
+  RunReport ours, theirs, none;
+  ours.verdicts = {sample_verdict("lm", "gpipe", Status::Pass)};
+  ours.verdicts[0].finding.truth = reference::Truth::SameOrder;
+  theirs.verdicts = none.verdicts = ours.verdicts;
+  theirs.verdicts[0].finding.truth = reference::Truth::Bounded;
+  none.verdicts[0].finding = {.truth = reference::Truth::Exact, .status = Status::Unsupported};
+  const auto truth = [](const std::vector<PageReport>& reports) {
+    return text(parsed(report_page(reports)), "//td[@class='truth']");
+  };
+  EXPECT_EQ(truth({{"none", none}, {"theirs", theirs}, {"ours", ours}}), "same-order / bounded");
+  EXPECT_EQ(truth({{"theirs", theirs}}), "bounded");
+  EXPECT_EQ(truth({{"none", none}}), "exact");
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

@@ -216,7 +216,8 @@ double draw_matrix(pugi::xml_node svg, const RunReport& report, double top) {
   for (const Matrix::Row& row : matrix.rows) {
     add_text(add_titled(svg, row.title), matrix_margin, y + 18,
              shortened(row.case_id, 13.5, truth_x - matrix_margin - 10), {13.5});
-    add_text(svg, truth_x, y + 18, std::string(to_string(row.truth)), {12, faint});
+    const reference::Truth weakest = *row.truths.kinds().rbegin();
+    add_text(svg, truth_x, y + 18, std::string(to_string(weakest)), {12, faint});
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i].empty()) continue;
       const double gap = column > 20 ? 4 : 1;

@@ -33,17 +33,6 @@ std::string shortest(T value) {
   return {text.data(), end};
 }
 
-std::string bits_of(const HostTensor& tensor, int64_t index) {
-  const size_t size = element_size(tensor.dtype);
-  std::string text = "0x";
-  for (size_t i = size; i-- > 0;) {
-    const auto byte = std::to_integer<unsigned>(tensor.data[static_cast<size_t>(index) * size + i]);
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
 std::string value_text(const HostTensor& tensor, int64_t index) {
   if (tensor.dtype == "I64") {
     int64_t value;
@@ -54,13 +43,8 @@ std::string value_text(const HostTensor& tensor, int64_t index) {
   return tensor.dtype == "F64" ? shortest(value) : shortest(static_cast<float>(value));
 }
 
-bool same_bytes(const HostTensor& a, const HostTensor& b, int64_t index) {
-  const size_t size = element_size(a.dtype);
-  return std::memcmp(a.data.data() + index * size, b.data.data() + index * size, size) == 0;
-}
-
 bool same_element(const HostTensor& a, const HostTensor& b, int64_t index, CompareMode mode) {
-  if (mode == CompareMode::Bitwise || !is_floating(a.dtype)) return same_bytes(a, b, index);
+  if (mode == CompareMode::Bitwise || !is_floating(a.dtype)) return same_bits(a, b, index);
   return element_as_double(a, index) == element_as_double(b, index);
 }
 
@@ -277,6 +261,22 @@ BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bou
     if (use.norm_key.empty() || norm_ratio > use.norm_ratio) use.norm_key = key, use.norm_ratio = norm_ratio;
   }
   return use;
+}
+
+bool same_bits(const HostTensor& a, const HostTensor& b, int64_t index) {
+  const size_t size = element_size(a.dtype);
+  return std::memcmp(a.data.data() + index * size, b.data.data() + index * size, size) == 0;
+}
+
+std::string bits_of(const HostTensor& tensor, int64_t index) {
+  const size_t size = element_size(tensor.dtype);
+  std::string text = "0x";
+  for (size_t i = size; i-- > 0;) {
+    const auto byte = std::to_integer<unsigned>(tensor.data[static_cast<size_t>(index) * size + i]);
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
 }
 
 double ulps_between(std::string_view dtype, double a, double b) {

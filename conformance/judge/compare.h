@@ -112,6 +112,12 @@ std::vector<Difference> compare(const TensorMap& expected, const TensorMap& actu
 /// as compare() does in Bounded.
 BoundUse bound_use(const TensorMap& expected, const TensorMap& actual, const Bounds& bounds);
 
+/// Whether element `index` (row-major) of two tensors of one dtype has the same bits in both.
+bool same_bits(const HostTensor& a, const HostTensor& b, int64_t index);
+
+/// The bits of element `index`: "0x80000000" is -0 in f32.
+std::string bits_of(const HostTensor& tensor, int64_t index);
+
 /// The distance between `a` and `b`, counted in representable numbers of `dtype` ("f32", as in
 /// Difference::expected_form): units in the last place if their exponents are equal. Both must be representable in
 /// `dtype`. Negative for a dtype other than f64, f32, f16 and bf16, and if one of them is not finite.

@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <cstdio>
+#include <iomanip>
 #include <optional>
 #include <ostream>
+#include <sstream>
 
 #include "conformance/backend/rank_threads.h"
+#include "conformance/judge/compare.h"
 #include "conformance/program/step.h"
 #include "conformance/protocol/command/command_backend.h"
 #include "conformance/protocol/process/process.h"
@@ -69,24 +72,30 @@ void tell_about(const ProgramStep& step, const ProgramOptions& options, std::ost
         << '\n';
 }
 
-/// The largest difference between two tensors and its position, or their dtypes and shapes if these differ.
+/// The number of elements whose bits differ, and the largest difference and its position; the dtypes and shapes if
+/// these differ.
 std::string difference(const HostTensor& got, const HostTensor& expected) {
   if (got.dtype != expected.dtype || got.shape != expected.shape)
     return "is " + describe(got) + ", expected " + describe(expected);
   double largest = 0;
-  int64_t place = 0, differing = 0;
+  int64_t place = -1, differing = 0;
   for (int64_t i = 0; i < element_count(got); ++i) {
-    const double a = element_as_double(got, i), b = element_as_double(expected, i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (conformance::same_bits(got, expected, i)) continue;
     ++differing;
-    const double distance = std::abs(a - b);
-    if (distance > largest || std::isnan(distance)) largest = distance, place = i;
+    const double a = element_as_double(got, i), b = element_as_double(expected, i);
+    const double distance = a == b || (std::isnan(a) && std::isnan(b)) ? 0 : std::abs(a - b);
+    if (place < 0 || distance > largest || (std::isnan(distance) && !std::isnan(largest)))
+      largest = distance, place = i;
   }
-  char text[160];
-  std::snprintf(text, sizeof text, "%lld of %lld elements differ, by %g at most (element %lld: %.9g, expected %.9g)",
-                static_cast<long long>(differing), static_cast<long long>(element_count(got)), largest,
-                static_cast<long long>(place), element_as_double(got, place), element_as_double(expected, place));
-  return text;
+  std::ostringstream text;
+  text << differing << " of " << element_count(got) << " elements differ, ";
+  if (largest == 0)  // signed zeros, NaNs, or integers that are the same double
+    text << "in their bits only (element " << place << ": " << conformance::bits_of(got, place) << ", expected "
+         << conformance::bits_of(expected, place) << ')';
+  else
+    text << "by " << largest << " at most (element " << place << ": " << std::setprecision(9)
+         << element_as_double(got, place) << ", expected " << element_as_double(expected, place) << ')';
+  return text.str();
 }
 
 /// "output.", "loss.", "grad.", "buffer."; empty for any other name.

@@ -2,10 +2,12 @@
 // (runtime/capture/pt2/testdata; integers, so the same bits on every machine).
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "conformance/cli/testing/cli_fixture.h"
+#include "runtime/io/tensor_file.h"
 #include "runtime/testing/in_full.h"
 #include "runtime/testing/refusal.h"
 
@@ -165,6 +167,29 @@ TEST_F(Program, WhatItSavesIsWhatItExpects) {
                                                   "--seed", "8", "--expect", first + "/results.safetensors"});
   EXPECT_EQ(exit_code(other), 1) << other.output;
   EXPECT_NE(other.output.find("differs   "), std::string::npos) << other.output;
+}
+
+TEST_F(Program, WhatDiffersIsCountedByItsBits) {
+  TensorMap expected = read_tensor_file(data("in_place/expected.safetensors"));
+  const std::string file = (folder_ / "other.safetensors").string();
+  std::vector<std::byte>& gradient = expected.at("grad.first.weight").data;  // f32[4,4], of which some elements are 0
+  const auto told = [&] {
+    write_tensor_file(file, expected);
+    const conformance::ProcessResult result =
+        start({"run", "--program", data("in_place/model.pt2"), "--inputs", data("in_place/inputs.safetensors"),
+               "--loss", "sum", "--expect", file});
+    EXPECT_EQ(exit_code(result), 1) << result.output;
+    return result.output;
+  };
+  for (const size_t zero : {4, 5}) gradient.at(4 * zero + 3) = std::byte{0x80};
+  testing::expect_part(told(),
+                       "differs   grad.first.weight 2 of 16 elements differ, in their bits only (element 4: "
+                       "0x00000000, expected 0x80000000)\n");
+  const float hundred = 100;
+  std::memcpy(&gradient.at(4 * 6), &hundred, sizeof hundred);
+  testing::expect_part(told(),
+                       "differs   grad.first.weight 3 of 16 elements differ, by 100 at most (element 6: 0, "
+                       "expected 100)\n");
 }
 
 TEST_F(Program, SplitKeepsPrintsAndDraws) {

@@ -98,7 +98,8 @@ class Lowering {
   }
 
   void finish(const graph::Attribute& attribute) {
-    if (attribute.value == graph::kNoValue || stale_.contains(attribute.value)) return;
+    if (attribute.value == graph::kNoValue) return;
+    if (stale_.contains(attribute.value)) refuse("a change of '" + attribute.name + "' through another view");
     const int now = numbers_.at(attribute.value);
     if (now == first_numbers_.at(attribute.value)) return;
     if (attribute.kind != graph::AttributeKind::Buffer) refuse("a change in place of '" + attribute.name + "'");

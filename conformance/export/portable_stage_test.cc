@@ -96,6 +96,23 @@ TEST(PortableStage, RefusesAChangeSeenThroughAnotherView) {
                        "here: ");
 }
 
+TEST(PortableStage, RefusesAChangeOfAnAttributeThroughAViewThatNothingReadsLater) {
+  const std::string of_buffer = testing::refusal([] {
+    lowered([](Module& m, at::Tensor x) {
+      m.count.view({1}).add_(2.5);
+      return at::mul(x, m.w);
+    });
+  });
+  testing::expect_line(of_buffer, "here: a change of 'count' through another view has no form in opset");
+  const std::string of_parameter = testing::refusal([] {
+    lowered([](Module& m, at::Tensor x) {
+      m.w.detach().select(0, 0).mul_(2.0);
+      return at::relu(x);
+    });
+  });
+  testing::expect_line(of_parameter, "here: a change of 'w' through another view has no form in opset");
+}
+
 TEST(PortableStage, BuffersAreResults) {
   const PortableStage stage = lowered([](Module& m, at::Tensor x) {
     m.count.add_(2.5);

@@ -189,7 +189,7 @@ class Events:
         return self.cases[self.ended]
 
     def take(self, line):
-        """("begins", ""), ("done", ""), ("failed", why) or, for an event that cannot be, ("", why not). "begins" may lack."""
+        """("begins", ""), ("done", ""), ("failed", why) or, for an event that cannot be, ("", why not). "begins" is optional."""
         match = EVENT.fullmatch(line)
         number, said = (int(match[1]), match[2]) if match else (None, "")
         if number == self.ended < len(self.cases) and not (said == "begins" and self.is_in_case):

@@ -34,14 +34,14 @@ graph::Node call(const char* op, std::vector<graph::ValueId> arguments, std::vec
 /// Builds the stages' graphs; ids are renumbered densely in each.
 class Builder {
  public:
-  Builder(const graph::Graph& graph, const SplitAnalysis& analysis, const SplitOptions& options)
+  Builder(const graph::Graph& graph, const SplitAnalysis& analysis, bool ends_early, const SplitOptions& options)
       : graph_(graph),
         analysis_(analysis),
         options_(options),
         names_(boundary_names(graph)),
         local_(analysis.stages(), std::vector<graph::ValueId>(graph.values.size(), graph::kNoValue)) {
     pipe_.stages.resize(analysis.stages());
-    pipe_.ends_early = options.exits_early && stages() <= static_cast<int>(options.points.size());
+    pipe_.ends_early = ends_early;
     for (int s = 0; s < stages(); ++s) graph_of(s).autocast = graph.autocast;
   }
 
@@ -328,8 +328,9 @@ class Builder {
 }  // namespace
 
 Pipe split(const graph::Graph& graph, const SplitOptions& options) {
-  const SplitAnalysis analysis(graph, stage_of_nodes(graph, options), options);
-  return Builder(graph, analysis, options).build();
+  const auto [stage_of_node, ends_early] = stage_of_nodes(graph, options);
+  const SplitAnalysis analysis(graph, stage_of_node, options);
+  return Builder(graph, analysis, ends_early, options).build();
 }
 
 std::vector<SplitPoint> choose_split_points(const std::vector<std::string>& candidates, int stages) {

@@ -87,6 +87,29 @@ TEST(Split, CutsAtModulesByName) {
   EXPECT_EQ(calls, "a01 all01 | a01 a.in01 b12 all02 | a01 all02 | ");
 }
 
+/// A complete forward has all attributes, also those that it does not read; one that returned early only those it read.
+TEST(Split, ReturnsEarlyIfAPointHasNothingBehindIt) {
+  const auto returned = [](const std::string& program, const std::vector<graph::ModuleCall>& modules,
+                           const std::vector<SplitPoint>& points) {
+    graph::Graph graph = chain(program, modules);
+    graph::Attribute& unread = graph.attributes.emplace_back();
+    unread.name = "unread";
+    unread.tensor = at::ones({1});
+    const Pipe pipe = split(graph, {.points = points, .exits_early = true});
+    const bool has_all = std::ranges::any_of(pipe.stages, [](const Stage& s) { return !s.graph.attributes.empty(); });
+    EXPECT_NE(has_all, pipe.ends_early) << program;
+    return pipe.ends_early;
+  };
+  const std::vector<graph::ModuleCall> three = {{"a", "A", 0, 1}, {"b", "B", 1, 2}, {"c", "C", 2, 4}};
+  EXPECT_FALSE(returned("rnsc", three, {{"b"}, {"c"}}));
+  EXPECT_FALSE(returned("rnsc", three, {{"a", Where::End}, {"b"}, {"c"}})) << "two points at one place";
+  EXPECT_FALSE(returned("rnsc", three, {{"a"}, {"b"}, {"c"}})) << "a point where nothing is before it";
+  EXPECT_TRUE(returned("rn", {{"a", "A", 0, 1}, {"b", "B", 1, 2}}, {{"b"}, {"c"}}));
+  EXPECT_TRUE(returned("rn", {{"a", "A", 0, 1}, {"b", "B", 1, 2}}, {{"b"}, {"b", Where::End}}));
+  EXPECT_TRUE(returned("rns", {{"a", "A", 0, 1}, {"a", "A", 1, 2}, {"a", "A", 2, 3}}, {{"a"}, {"c"}}))
+      << "one module makes as many stages as two points";
+}
+
 TEST(Split, ChoosesPointsEvenly) {
   const std::vector<std::string> names = {"b1", "b2", "b3", "b4", "b5", "b6", "b7"};
   for (int stages = 1; stages <= 8; ++stages) {

@@ -15,7 +15,7 @@ namespace plumbline::split {
 /// Immutable. Refers to the graph, which must outlive it.
 class SplitAnalysis {
  public:
-  /// `stage_of_node` comes from stage_of_nodes(). Throws InputError if a stage would miss an in-place change or see one
+  /// `stage_of_node` is StageOfNodes::stages. Throws InputError if a stage would miss an in-place change or see one
   /// too early, for a loss output that the model does not have, and for a local loss that is no scalar of a stage.
   SplitAnalysis(const graph::Graph& graph, std::vector<int> stage_of_node, const SplitOptions& options);
 

@@ -36,12 +36,16 @@ std::string unknown_module(const graph::Graph& graph, const std::string& name) {
          (siblings.empty() ? "none" : join(siblings));
 }
 
-/// Whether a stage border is requested before each node (and after the last).
-std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& options) {
+struct Cuts {
+  std::vector<char> wanted;  // whether a stage border is requested before each node (and after the last)
+  bool returned = false;     // whether forward returned before the last of the points
+};
+
+Cuts wanted_cuts(const graph::Graph& graph, const SplitOptions& options) {
   if (options.policy && !options.points.empty())
     throw InputError("split: both split points and a split policy are given; give one of them");
-  std::vector<char> cut(graph.nodes.size() + 1, 0);
-  bool returned = false;
+  Cuts cuts{std::vector<char>(graph.nodes.size() + 1, 0)};
+  auto& [cut, returned] = cuts;
   for (const SplitPoint& point : options.points) {
     bool entered = false;
     for (const graph::ModuleCall& module : graph.module_calls) {
@@ -57,33 +61,35 @@ std::vector<char> wanted_cuts(const graph::Graph& graph, const SplitOptions& opt
     if (returned)
       throw InputError("split: forward enters '" + point.module + "', but not all modules at earlier points");
   }
-  if (!options.policy) return cut;
+  if (!options.policy) return cuts;
   for (int32_t node : options.policy(graph)) {
     if (node < 0 || node > static_cast<int32_t>(graph.nodes.size()))
       throw InputError("split: the policy wants a stage to begin at node " + std::to_string(node) +
                        ", but the graph has nodes 0 to " + std::to_string(graph.nodes.size()));
     cut[node] = 1;
   }
-  return cut;
+  return cuts;
 }
 
 }  // namespace
 
-std::vector<int> stage_of_nodes(const graph::Graph& graph, const SplitOptions& options) {
-  const std::vector<char> cut = wanted_cuts(graph, options);
-  std::vector<int> stage_of(graph.nodes.size(), 0);
+StageOfNodes stage_of_nodes(const graph::Graph& graph, const SplitOptions& options) {
+  const auto [cut, returned] = wanted_cuts(graph, options);
+  StageOfNodes nodes{std::vector<int>(graph.nodes.size(), 0)};
   int stage = 0;
-  bool pending = false, any_call = false;
+  bool pending = false, pending_cut = false, any_call = false;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    pending_cut = pending_cut || cut[i];
     pending = pending || cut[i] || graph.nodes[i].is_split();
     if (!graph.nodes[i].is_split()) {
       if (pending && any_call) ++stage;
-      pending = false;
+      pending = pending_cut = false;
       any_call = true;
     }
-    stage_of[i] = stage;
+    nodes.stages[i] = stage;
   }
-  return stage_of;
+  nodes.ends_early = options.exits_early && (returned || pending_cut || cut.back());
+  return nodes;
 }
 
 }  // namespace plumbline::split

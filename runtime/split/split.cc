@@ -10,6 +10,7 @@
 #include "runtime/split/cut/analysis.h"
 #include "runtime/split/cut/boundary_names.h"
 #include "runtime/split/cut/stage_of_nodes.h"
+#include "runtime/split/cut/view_or_copy.h"
 
 namespace plumbline::split {
 namespace {
@@ -34,9 +35,11 @@ graph::Node call(const char* op, std::vector<graph::ValueId> arguments, std::vec
 /// Builds the stages' graphs; ids are renumbered densely in each.
 class Builder {
  public:
-  Builder(const graph::Graph& graph, const SplitAnalysis& analysis, bool ends_early, const SplitOptions& options)
+  Builder(const graph::Graph& graph, const SplitAnalysis& analysis, std::vector<Returns> required, bool ends_early,
+          const SplitOptions& options)
       : graph_(graph),
         analysis_(analysis),
+        required_(std::move(required)),
         options_(options),
         names_(boundary_names(graph)),
         local_(analysis.stages(), std::vector<graph::ValueId>(graph.values.size(), graph::kNoValue)) {
@@ -74,6 +77,11 @@ class Builder {
  private:
   /// Represents the generator's state among boundary_values_.
   static constexpr graph::ValueId kRandomState = -2;
+
+  /// The nodes of a stage's graph that stand for one of the whole graph.
+  struct Place {
+    int32_t begin = 0, end = 0;
+  };
 
   int stages() const { return analysis_.stages(); }
   graph::Graph& graph_of(int stage) { return pipe_.stages[stage].graph; }
@@ -286,19 +294,45 @@ class Builder {
   }
 
   void add_node(int stage, const graph::Node& node) {
-    position_.push_back(static_cast<int32_t>(graph_of(stage).nodes.size()));
+    const auto index = static_cast<int32_t>(places_.size());
+    Place& place = places_.emplace_back();
     if (node.is_split()) return;
     graph::Node copy = node;
-    const auto index = static_cast<int32_t>(position_.size()) - 1;
     for (graph::Argument& argument : copy.arguments)
       for (graph::ValueId& v : argument.values)
         if (v != graph::kNoValue)
           v = analysis_.reads_written_buffer(index, v) ? copy_of_buffer(stage, v) : local(stage, v);
-    position_.back() = static_cast<int32_t>(graph_of(stage).nodes.size());
+    place.begin = static_cast<int32_t>(graph_of(stage).nodes.size());
+    if (required_[index] == Returns::Copy) give_contiguous_copy(stage, copy);
+    if (required_[index] == Returns::View) make_view(copy, graph_.values[node.results[0].values[0]].sizes);
     for (graph::Result& result : copy.results)
       for (graph::ValueId& v : result.values)
         if (v != graph::kNoValue) v = local(stage, v);
     graph_of(stage).nodes.push_back(std::move(copy));
+    place.end = static_cast<int32_t>(graph_of(stage).nodes.size());
+  }
+
+  /// Of a contiguous tensor each of these calls returns a view, unless it asks for another memory format.
+  void give_contiguous_copy(int stage, graph::Node& node) {
+    graph::ValueId& given = node.arguments[0].values[0];
+    given = add_copy(stage, given);
+    graph::Node& clone = graph_of(stage).nodes.back();
+    clone.arguments[1].constant = at::MemoryFormat::Contiguous;
+    clone.grad_enabled = node.grad_enabled;
+    clone.autocast = node.autocast;
+  }
+
+  /// Where strides do not allow a view, the call then fails, since a copy would compute something else.
+  static void make_view(graph::Node& node, const std::vector<int64_t>& sizes) {
+    const std::string& name = node.op->schema().name();
+    const bool reshapes = name != "aten::contiguous" && name != "aten::resolve_conj";
+    const bool has_computed_sizes =
+        node.arguments.size() > 1 && node.arguments[1].kind == graph::Argument::Kind::NumberList;
+    if (has_computed_sizes) return;
+    graph::Node view = call(reshapes ? "aten::view" : "aten::alias", {node.arguments[0].values[0]}, {});
+    if (reshapes) view.arguments[1].constant = sizes;
+    node.op = view.op;
+    node.arguments = std::move(view.arguments);
   }
 
   /// A module's nodes may be in several stages; each gets its part of the module.
@@ -307,14 +341,16 @@ class Builder {
       if (graph_.nodes[i].is_split()) continue;
       const int stage = analysis_.stage_of_node(i);
       std::vector<graph::ModuleCall>& calls = graph_of(stage).module_calls;
-      if (i == module.begin || calls.empty() || calls.back().name != module.name || calls.back().end != position_[i])
-        calls.push_back({module.name, module.type, position_[i], position_[i]});
-      calls.back().end = position_[i] + 1;
+      const auto [begin, end] = places_[i];
+      if (i == module.begin || calls.empty() || calls.back().name != module.name || calls.back().end != begin)
+        calls.push_back({module.name, module.type, begin, begin});
+      calls.back().end = end;
     }
   }
 
   const graph::Graph& graph_;
   const SplitAnalysis& analysis_;
+  const std::vector<Returns> required_;  // by node
   const SplitOptions& options_;
   std::vector<std::string> names_;  // by value
   Pipe pipe_;
@@ -322,7 +358,7 @@ class Builder {
   std::unordered_map<graph::ValueId, const graph::Attribute*> transmitted_;
   std::vector<graph::ValueId> boundary_values_;  // by boundary: its id in the whole graph
   std::unordered_map<graph::ValueId, graph::ValueId> buffer_copies_;
-  std::vector<int32_t> position_;  // by node: its index in its stage's graph
+  std::vector<Place> places_;  // by node of the whole graph
 };
 
 }  // namespace
@@ -330,7 +366,7 @@ class Builder {
 Pipe split(const graph::Graph& graph, const SplitOptions& options) {
   const auto [stage_of_node, ends_early] = stage_of_nodes(graph, options);
   const SplitAnalysis analysis(graph, stage_of_node, options);
-  return Builder(graph, analysis, ends_early, options).build();
+  return Builder(graph, analysis, required_returns(graph, stage_of_node), ends_early, options).build();
 }
 
 std::vector<SplitPoint> choose_split_points(const std::vector<std::string>& candidates, int stages) {

@@ -11,7 +11,9 @@ namespace plumbline::split {
 
 /// Cuts `graph` at its markers and at `options.points` or the cuts of `options.policy`. A module entered several times
 /// is cut at each entry. Cuts with no call between them merge, so that no stage is empty. A stage that changes a
-/// received value in place changes a copy. Stages after the one that writes a buffer receive the written value.
+/// received value in place changes a copy. A reshape() (or flatten(), contiguous(), ...) whose result or argument it
+/// writes returns a view or a copy as in the captured run (cut/view_or_copy.h). Stages after the one that writes a
+/// buffer receive the written value.
 ///
 /// Throws InputError for points and a policy together; a module that was never entered (naming the part of the name
 /// that does not exist); a node index of the policy or a loss output out of range; a local loss that is no

@@ -281,7 +281,7 @@ void add(at::Tensor& sum, const at::Tensor& more) {
   if (more.defined()) sum = sum.defined() ? sum + more : more.clone();
 }
 
-Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
+Outcome run_stages(const Pipe& pipe, const Tensors& inputs, at::MemoryFormat layout = at::MemoryFormat::Preserve) {
   const size_t n = pipe.stages.size();
   std::vector<Tensors> in(n), out(n), back(n);
   std::vector<StageState> states;
@@ -296,7 +296,7 @@ Outcome run_stages(const Pipe& pipe, const Tensors& inputs) {
       const Boundary& boundary = pipe.boundaries[b];
       const at::Tensor& value = out[boundary.producer][boundary.output];
       EXPECT_TRUE(value.requires_grad() || !boundary.has_gradient) << boundary.name;
-      in[s].push_back(value.detach().clone().requires_grad_(boundary.value.requires_grad));
+      in[s].push_back(value.detach().clone(layout).requires_grad_(boundary.value.requires_grad));
     }
     graph::Program(graph).run(in[s], out[s]);
   }
@@ -418,6 +418,110 @@ TEST(SplitModules, RandomGraphsCutAnywhereComputeWhatTheWholeDoes) {
   EXPECT_GT(cuts, 100);
   EXPECT_GT(refused, 5);
   EXPECT_GT(copies, 5) << "stages that change what they were sent";
+}
+
+/// Whether reshape() and its like return a view or a copy depends on strides, which a border changes. `body` gets a
+/// value of stage 0 and the rest of the model is its own; each is run as it is, and cut before it.
+void expect_writes_where_they_were(const std::string& what, const std::function<at::Tensor(const at::Tensor&)>& sent,
+                                   const std::function<Tensors(const at::Tensor&)>& body) {
+  for (const bool gradient : {true, false})
+    for (const at::MemoryFormat layout : {at::MemoryFormat::Contiguous, at::MemoryFormat::Preserve}) {
+      SCOPED_TRACE(what + (gradient ? ", with" : ", without") + " gradients, memory format " +
+                   std::to_string(static_cast<int>(layout)));
+      at::manual_seed(3);
+      Net net([&](Net& n, const Tensors& in) {
+        const at::Tensor h = sent(n.run(0, in[0]));
+        capture::pipe_split();
+        return body(h);
+      });
+      for (const at::Tensor& parameter : net.parameters()) parameter.requires_grad_(gradient);
+      const at::Tensor x = at::randint(-2, 3, {4, 4}, at::kDouble).requires_grad_(gradient);
+      const Pipe pipe = make_pipe(net.handle(), {x}, true, {});
+      ASSERT_EQ(pipe.num_stages(), 2);
+      const Tensors whole = net.handle().forward({x});
+      if (gradient) whole[0].backward(at::ones_like(whole[0]));
+      const Outcome staged = run_stages(pipe, {x}, layout);
+      for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(staged.outputs[i], whole[i])) << "output " << i;
+      EXPECT_TRUE(!gradient || at::equal(staged.input_grads[0], x.grad()));
+    }
+}
+
+TEST(SplitModules, AWriteIsSeenWhereItWasInTheCapturedRun) {
+  using Values = std::function<at::Tensor(const at::Tensor&)>;
+  const std::map<std::string, Values> sent = {
+      {"turned", [](const at::Tensor& h) { return h.t(); }},
+      {"columns", [](const at::Tensor& h) { return h.narrow(1, 1, 2); }},
+      {"every second column", [](const at::Tensor& h) { return h.slice(1, 0, 4, 2); }},
+      {"repeated", [](const at::Tensor& h) { return h.narrow(1, 0, 1).expand({4, 4}); }},
+      {"as it is", [](const at::Tensor& h) { return h; }},
+  };
+  const std::map<std::string, Values> calls = {
+      {"contiguous", [](const at::Tensor& h) { return h.contiguous(); }},
+      {"reshape", [](const at::Tensor& h) { return h.reshape({2, -1}).view(h.sizes()); }},
+      {"flatten", [](const at::Tensor& h) { return h.flatten().view(h.sizes()); }},
+      {"flatten of a result", [](const at::Tensor& h) { return (h * 2).flatten().view(h.sizes()); }},
+      {"twice", [](const at::Tensor& h) { return h.contiguous().reshape({-1}).view(h.sizes()); }},
+  };
+  for (const auto& [layout, make] : sent)
+    for (const auto& [name, call] : calls) {
+      // Where contiguous() returned a copy, the first line changes `y` alone; where it returned `h` itself, both.
+      expect_writes_where_they_were(layout + ", " + name + ", its result is written", make, [&](const at::Tensor& h) {
+        const at::Tensor y = call(h);
+        y.add_(1);
+        return Tensors{h + y * 10};
+      });
+      if (layout == "repeated") continue;  // LibTorch itself refuses a write into it
+      expect_writes_where_they_were(layout + ", " + name + ", its argument is written", make, [&](const at::Tensor& h) {
+        const at::Tensor own = h * 1, y = call(own);
+        own.add_(1);
+        return Tensors{own + y * 10};
+      });
+    }
+}
+
+/// With the layout of the captured run these are views; contiguous, LibTorch would have to copy.
+TEST(SplitModules, AViewThatIsWrittenFailsWhereItWouldBeACopy) {
+  const auto run = [](at::MemoryFormat layout, const std::function<Tensors(const at::Tensor&)>& body) {
+    at::manual_seed(3);
+    Net net([&](Net& n, const Tensors& in) {
+      const at::Tensor h = n.run(0, in[0]).t();
+      capture::pipe_split();
+      return body(h);
+    });
+    const at::Tensor x = at::randint(-2, 3, {4, 4}, at::kDouble);
+    const Pipe pipe = make_pipe(net.handle(), {x}, true, {});
+    const Tensors whole = net.handle().forward({x});
+    const Outcome staged = run_stages(pipe, {x}, layout);
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(staged.outputs[i], whole[i])) << "output " << i;
+  };
+  const auto written_behind = [](const at::Tensor& h) {
+    const at::Tensor y = h.t().reshape({-1});
+    y.mul_(2);
+    return Tensors{h + 0};
+  };
+  const auto written_in_front = [](const at::Tensor& h) {
+    const at::Tensor y = h.t().flatten();
+    h.mul_(2);
+    return Tensors{y};
+  };
+  const auto seen_by_nobody = [](const at::Tensor& h) {
+    const at::Tensor y = h.t().reshape({-1});
+    y.mul_(2);
+    return Tensors{y};
+  };
+  const auto itself = [](const at::Tensor& h) {
+    const at::Tensor y = h.t().contiguous();
+    y.mul_(2);
+    return Tensors{h + 0};
+  };
+  for (const at::MemoryFormat layout : {at::MemoryFormat::Preserve, at::MemoryFormat::Contiguous}) {
+    run(layout, seen_by_nobody);
+    run(layout, itself);
+  }
+  for (const auto& body : {+written_behind, +written_in_front}) {
+    run(at::MemoryFormat::Preserve, body);
+    EXPECT_THROW(run(at::MemoryFormat::Contiguous, body), std::exception);
+  }
 }
 
 TEST(MakePipe, LeavesTheModesOfTheUsersModules) {

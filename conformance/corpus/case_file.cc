@@ -254,6 +254,9 @@ void check(const TomlPlace& place, const reference::Case& c) {
     place["whole_gradients"].refuse("each of several replicas has the gradients of its own micro-batches");
   if (c.divided && c.loss.reduction == reference::Reduction::BatchMean)
     place["loss"].refuse("reduction = \"batch-mean\" goes with a batch that is given whole");
+  const bool evaluates = has_step(c.steps, StepKind::Eval) || has_step(c.steps_before, StepKind::Eval);
+  if (c.loss.parameters && evaluates && has_feature(c, "early-exits"))
+    place["loss"].refuse("parameters goes with a model whose evaluations all end in the last stage, which has them");
   if (optimizes && c.truth == reference::Truth::Exact && !has_whole_numbers(c.optimizer))
     place["optimizer"].refuse(
         "its numbers are no whole numbers; expected truth same-order or bounded, or sgd without clipping, whose "

@@ -289,6 +289,10 @@ TEST(CaseFile, MistakesAreRefusedWithTheirLine) {
       {with("\"mean\"", "\"mean\", class_weights = true"), "mine.toml:8: loss: class_weights goes with kind = \"cross"},
       {with("kind = \"mse\", reduction = \"mean\"", "kind = \"output\", reduction = \"sum\", parameters = true"),
        "mine.toml:8: loss: parameters goes with another kind than \"output\""},
+      {with("\"mlp\"\nloss = {kind = \"mse\", reduction = \"mean\"",
+            "\"early-exit\"\ndivided = true\nsteps = [\"train\", \"eval\"]\nloss = {kind = \"mse\", reduction = "
+            "\"mean\", parameters = true"),
+       "mine.toml:10: loss: parameters goes with a model whose evaluations all end in the last stage, which has them"},
       {with("\"mean\"", "\"sum\", equal_weights = true"),
        "mine.toml:8: loss: equal_weights goes with reduction = \"mean\""},
       {with("kind = \"mse\", reduction = \"mean\"", "kind = \"sum\", reduction = \"batch-mean\""),

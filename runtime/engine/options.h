@@ -23,8 +23,9 @@ namespace plumbline::engine {
 /// Computes the loss, a tensor of one element, from the model's outputs and the targets of one micro-batch; a function
 /// for one target may read a const at::Tensor&. In an evaluation the result may be undefined. It may have parameters
 /// that the model registers and SplitOptions::loss_parameters names: the function reads them in Engine::states(), in
-/// the last stage, and the end of a step treats them as the stage's others. A loss that depends on any other tensor
-/// that requires a gradient is refused in the first step: an InputError.
+/// the last stage, and the end of a step treats them as the stage's others. The loss of a micro-batch that leaves an
+/// evaluation early (SplitOptions::exits_early) is computed where it leaves, on a rank that may lack them. A loss that
+/// depends on any other tensor that requires a gradient is refused in the first step: an InputError.
 using LossFunction =
     std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const microbatch::Targets& targets)>;
 

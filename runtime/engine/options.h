@@ -52,7 +52,8 @@ struct EngineOptions {
   bool mean_loss = false;
   /// Returns the divisor of a mean loss for a micro-batch's targets (there may be none), such as the number of its
   /// elements that are not ignored, or the sum of their weights; replaces the rows as weight. Empty: the rows of the
-  /// last divided input. Used in training only.
+  /// last divided input. Used in training only. A micro-batch of 0 adds nothing to any gradient, whatever its loss
+  /// (0/0, say).
   std::function<double(const microbatch::Targets& targets)> mean_count;
   /// Divide the summed gradients by the number of micro-batches at the end of the step.
   bool divide_by_microbatches = true;

@@ -61,16 +61,19 @@ at::Tensor Step::output_gradient(int stage, int microbatch, int output) {
 }
 
 /// From the loss, or from the gradients of the outputs, to those of the inputs, by backward() or backward_input().
-/// False if the loss does not depend on the results of this stage.
+/// False if no loss that has a weight depends on the results of this stage.
 bool Step::pass_back(int stage, int microbatch, Pass pass) {
   MicrobatchState& state = state_of(stage, microbatch);
   const split::Pipe& pipe = plan_.plan.pipe(microbatch);
   std::vector<at::Tensor> roots = std::move(buffers_.roots), root_grads = std::move(buffers_.root_grads);
+  // A loss of weight 0 is left out: it may be 0/0, a mean over nothing, which would make its gradients NaN.
+  const auto begin_at = [&](const at::Tensor& loss) {
+    if (loss_weights_[microbatch] == 0 || !loss.requires_grad()) return;
+    roots.push_back(loss);
+    root_grads.push_back(at::full_like(loss, loss_weights_[microbatch]));
+  };
   if (context_.is_last(stage)) {
-    if (state.loss.requires_grad()) {
-      roots.push_back(state.loss);
-      root_grads.push_back(at::full_like(state.loss, loss_weights_[microbatch]));
-    }
+    begin_at(state.loss);
   } else {
     for (int b : pipe.stages[stage].outputs) {
       const split::Boundary& boundary = pipe.boundaries[b];
@@ -82,11 +85,7 @@ bool Step::pass_back(int stage, int microbatch, Pass pass) {
       root_grads.push_back(std::move(grad));
     }
   }
-  for (const at::Tensor& loss : state.local_losses) {
-    if (!loss.requires_grad()) continue;
-    roots.push_back(loss);
-    root_grads.push_back(at::full_like(loss, loss_weights_[microbatch]));
-  }
+  for (const at::Tensor& loss : state.local_losses) begin_at(loss);
   state.input_grads.assign(state.inputs.size(), at::Tensor());
   const bool passed = !roots.empty();
   if (passed)

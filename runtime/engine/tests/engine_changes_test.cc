@@ -195,6 +195,32 @@ TEST(EngineChanges, SparseGradientsAreRefused) {
   }
 }
 
+/// The second of three micro-batches has no row that counts: its own mean is 0/0.
+TEST(EngineChanges, AMicrobatchInWhichNothingCountsAddsNothing) {
+  const at::Tensor x = batch_of("mlp", 6);
+  const at::Tensor target = target_of("mlp", 6).clone();
+  for (const int row : {2, 3, 5}) target[row].fill_(9);
+  const auto counting = [](const Tensors& outputs, const at::Tensor& of) {
+    const at::Tensor counts = of.select(1, 0).ne(9).to(at::kFloat).unsqueeze(1);
+    return ((outputs[0] - of).pow(2) * counts).sum() / counts.sum();
+  };
+  Net whole("mlp", 2);
+  counting(whole.forward({x}), target).backward();
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    Fleet fleet("mlp", schedule::make_schedule(name, 2, 3));
+    fleet.options.loss = counting;
+    fleet.options.mean_loss = true;
+    fleet.options.mean_count = [](const at::Tensor& of) { return of.select(1, 0).ne(9).sum().item<int64_t>(); };
+    Told ours;
+    fleet.run([&](engine::Engine& engine, int) { fleet.tell(ours, engine, engine.train({x}, target)); });
+    EXPECT_TRUE(ours.losses.at(1).isnan().item<bool>()) << "as the user's function computes it";
+    for (const auto& item : whole.named_parameters()) {
+      const at::Tensor &a = ours.gradients.at(item.key()), &b = item.value().grad();
+      EXPECT_LT((a - b).norm().item<double>(), 12 * 0x1p-23 * b.norm().item<double>()) << name << " " << item.key();
+    }
+  }
+}
+
 TEST(EngineChanges, GradientsOfGivenMicrobatchesAreTheirOwn) {
   const at::Tensor x = batch_of("skip", 6), target = target_of("skip", 6);
   for (const char* name : {"gpipe", "zb-h1"}) {

@@ -34,7 +34,7 @@ constexpr double kMostZeros = 0.75;
 constexpr std::array kSamplesInTurn = {1, 4, reference::kRoundingSamples};
 
 /// Whether every stage has one copy that executes its micro-batches in ascending order.
-bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::*order) {
+bool all_ascending(const reference::StageOrders& orders, std::vector<int> reference::StageOrder::* order) {
   return std::all_of(orders.begin(), orders.end(), [&](const std::vector<reference::StageOrder>& copies) {
     return copies.size() == 1 && std::is_sorted((copies.front().*order).begin(), (copies.front().*order).end());
   });

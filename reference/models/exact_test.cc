@@ -81,8 +81,8 @@ bool is_only_summed(const std::string& name) {
   if (is_polynomial_model(name)) return true;
   for (const char* one :
        {"exact-recurrent", "exact-encoder-decoder", "exact-attention", "exact-shared-everywhere", "exact-loss-inside",
-        "exact-dict-loss", "exact-loss-view", "exact-begins-with-sum", "exact-begins-with-expand", "exact-lengths",
-        "exact-attention-lengths", "exact-encoder-decoder-lengths"})
+        "exact-loss-read", "exact-dict-loss", "exact-loss-view", "exact-begins-with-sum", "exact-begins-with-expand",
+        "exact-lengths", "exact-attention-lengths", "exact-encoder-decoder-lengths"})
     if (name == one) return true;
   return false;
 }

@@ -48,8 +48,8 @@ std::vector<Targets> split_targets(const Targets& targets, int microbatches, con
 
 /// Joins [micro-batch][output] along the dimension of each output's spec (dimension 0 without a spec). A replicated
 /// output must be equal in all micro-batches, a NaN to a NaN. An output that is undefined (None) in all of them stays
-/// undefined. Throws InputError naming the output if it is undefined in some micro-batches only, for a dimension that
-/// does not exist or a replicated output that differs.
+/// undefined. Throws InputError if two micro-batches differ in their number of outputs; and, naming the output, if it
+/// is undefined in some micro-batches only, for a dimension that does not exist or a replicated output that differs.
 std::vector<at::Tensor> merge_outputs(const std::vector<std::vector<at::Tensor>>& outputs,
                                       const std::vector<ChunkSpec>& specs);
 

@@ -17,9 +17,10 @@ namespace plumbline::split {
 ///
 /// Throws InputError for points and a policy together; a module that was never entered (naming the part of the name
 /// that does not exist); a node index of the policy or a loss output out of range; a local loss that is no
-/// floating-point scalar of a stage; a name in `multi_use_of` that is no parameter of the model; an in-place change
-/// that another stage would have to see; and a buffer that one stage writes and an earlier one uses (also through a
-/// view). Exceptions of the policy reach the caller.
+/// floating-point scalar of a stage; a name in `multi_use_of` or `loss_parameters` that is no parameter of the
+/// model; a parameter in `loss_parameters` that other stages have and the last one does not; an in-place change that
+/// another stage would have to see; and a buffer that one stage writes and an earlier one uses (also through a view).
+/// Exceptions of the policy reach the caller.
 Pipe split(const graph::Graph& graph, const SplitOptions& options = {});
 
 /// Selects stages - 1 of `candidates` (module names in program order), evenly spaced, as split points at the module's

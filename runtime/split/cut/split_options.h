@@ -49,8 +49,8 @@ struct SplitOptions {
   /// Indices of the model outputs that are losses of the stages that make them (Pipe::local_losses): scalars that stay
   /// there, and from which the backward of that stage begins as well.
   std::vector<int> local_losses = {};
-  /// Names of parameters that no forward reads and the loss function does: they belong to the last stage. (Any other
-  /// unused parameter belongs to the stage of the one registered before it.)
+  /// Names (any of them) of parameters that the loss function reads, and no forward but that of the last stage: they
+  /// belong to the last stage. (Any other unused parameter belongs to the stage of the one registered before it.)
   std::vector<std::string> loss_parameters = {};
   /// Replaces `points`, which must then be empty.
   SplitPolicy policy = {};

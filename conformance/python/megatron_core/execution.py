@@ -172,7 +172,7 @@ class Execution:
         """{name: gradient}. Megatron-core sums those of a weight that the first and the last stage share."""
         own = self._own_gradients()
         shared = {p["name"] for p in self.case.program["parameters"] if len(p["stages"]) > 1}
-        return with_sums(own, shared - {self.tied})
+        return with_sums(own, shared - {self.tied}, {name for _, name in self._parameters()})
 
     def _put_gradients(self):
         for name, gradient in self._gradients().items():

@@ -10,9 +10,9 @@ from megatron.core.optimizer.clip_grads import clip_grad_by_total_norm_fp32, get
 from megatron_cpu import on_cpu
 
 
-def with_sums(gradients, shared):
+def with_sums(gradients, shared, held):
     """{name: gradient} as the optimizer sees them, from {(stage, name): gradient}. Those of parameters in `shared` are summed
-    over the copies, in ascending order of stages. Every rank that has a copy gets the sum."""
+    over the copies, in ascending order of stages. A rank that has a copy, one of the names `held`, gets the sum."""
     sums = {}
     if shared:
         pipeline = parallel_state.get_pipeline_model_parallel_group()
@@ -20,7 +20,8 @@ def with_sums(gradients, shared):
         dist.all_gather_object(of_ranks, {key: g for key, g in gradients.items() if key[1] in shared}, group=pipeline)
         for (_, name), gradient in sorted(item for part in of_ranks for item in part.items()):
             sums[name] = gradient if name not in sums else sums[name] + gradient
-    return {name: sums.get(name, gradient) for (_, name), gradient in gradients.items()}
+    own = {name: gradient for (_, name), gradient in gradients.items()}
+    return own | {name: total for name, total in sums.items() if name in held}
 
 
 def finite(gradients):

@@ -27,6 +27,7 @@ const std::map<std::string, std::string>& reasons() {
       {"shared-dropout", "random numbers are drawn"},
       {"noise", "random numbers are drawn"},
       {"host-numbers", "aten::add.Scalar: its argument other differs"},
+      {"exact-loss-read", "aten::relu: is not linear in operand 0, a sum over the rows"},
       // The loss is a mean over the rows, the loss added to it is not.
       {"auxiliary", "aten::add.Tensor: adds operand 1, which micro-batches weight otherwise"},
       {"branch", "output 1 of micro-batch 0 needs the weight 1 and gets 1/4"},

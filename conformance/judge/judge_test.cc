@@ -215,7 +215,9 @@ TEST(Judge, WhatHasNoBoundsIsNotJudgedByThem) {
   EXPECT_NE(judge.why_unbounded(find_case("dropout"), kJudgedRanks).find("random layers"), std::string::npos);
   for (const char* id : {"mlp", "transformer-bf16"}) EXPECT_EQ(judge.why_unbounded(find_case(id), kJudgedRanks), "");
   for (const reference::Case& c : corpus())
-    if (c.truth == reference::Truth::Bounded) EXPECT_EQ(judge.why_unbounded(c, kJudgedRanks), "") << c.id;
+    if (c.truth == reference::Truth::Bounded) {
+      EXPECT_EQ(judge.why_unbounded(c, kJudgedRanks), "") << c.id;
+    }
 }
 
 TEST(Judge, ADemotionIsToldAfterAnEarlierOne) {

@@ -85,17 +85,19 @@ class Resuming(unittest.TestCase):
         self.assertEqual(sorted(tried), sorted(names))
         self.assertEqual(sorted(kinds), 4 * ['sanitizers --whole address'] + 4 * ['sanitizers --whole thread'])
 
-    def test_what_got_worse_is_measured_twice(self):
+    def test_the_part_that_got_worse_is_measured_twice(self):
         (self.root / 'scripts/bench_instructions').write_text('#!/bin/sh\nexit 3\n')
         (self.root / 'scripts/bench_instructions').chmod(0o755)
         bench = self.root / 'build/plumbline-bench'
-        judge = 'case $1 in history) exit $(cat "$STUB_FAILS.judge") ;; esac\n'
+        changes = 'regressed   micro/a/1 real_time: 1 s -> 2 s\nimproved    proof/b real_time: 2 s -> 1 s\n'
+        judge = f"case $1 in history) printf '{changes}'; exit $(cat \"$STUB_FAILS.judge\") ;; esac\n"
         bench.write_text(STUB + judge)
         for verdict, code, measured, word in (('0', 0, 1, 'passed'), ('1', 1, 2, 'FAILED'), ('3', 1, 1, 'skipped')):
             (self.root / 'fails.judge').write_text(verdict)
             text = self.nightly('bench', code=code)
             self.assertIn(f'nightly: bench ... {word}', text)
             self.assertEqual(sum(line.startswith('plumbline-bench micro') for line in self.ran), measured)
+            self.assertEqual(sum(line.startswith('plumbline-bench proof') for line in self.ran), 1)
 
 
 class Examples(unittest.TestCase):
